@@ -68,10 +68,10 @@ pub trait Buffer: Send + Sync + 'static {
 }
 
 /// A range of a buffer, as commands name it.
-#[derive(Clone)]
-pub struct BufferRange {
+#[derive(Clone, Copy)]
+pub struct BufferRange<'a> {
     /// The buffer.
-    pub buffer: Arc<dyn Buffer>,
+    pub buffer: &'a Arc<dyn Buffer>,
     /// Bytes from the buffer's start.
     pub offset: u64,
     /// Bytes.

@@ -61,7 +61,7 @@ pub struct Dispatch<'a> {
     /// What to run.
     pub executable: &'a Arc<dyn Executable>,
     /// One range per binding of the executable, in the order of its description.
-    pub bindings: &'a [BufferRange],
+    pub bindings: &'a [BufferRange<'a>],
     /// The push-constant block, exactly as long as the executable declares.
     pub constants: &'a [u8],
     /// Workgroups in x, y, z; none is zero.
@@ -81,7 +81,7 @@ pub trait CommandBuffer: Send + 'static {
         regions: &[CopyRegion],
     ) -> Result<()>;
     /// Fills a range with a repeated 4-byte pattern; offset and size are multiples of 4.
-    fn fill(&mut self, dst: &BufferRange, pattern: u32) -> Result<()>;
+    fn fill(&mut self, dst: &BufferRange<'_>, pattern: u32) -> Result<()>;
     /// Writes up to 65,536 bytes that travel inside the command buffer; offset and length are
     /// multiples of 4.
     fn update(&mut self, dst: &Arc<dyn Buffer>, offset: u64, data: &[u8]) -> Result<()>;

@@ -1,0 +1,87 @@
+//! The record of one allocation. Records are never freed and are reused, so that a stale address
+//! leads to a record that says no, not to freed memory.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::block::Block;
+use super::pool::Place;
+use crate::hal::MemoryKind;
+use crate::runtime::usage::Usage;
+use crate::{Error, Result};
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Allocation {
+    state: Mutex<AllocationState>,
+}
+
+/// What is guarded by an allocation's lock. Whoever holds it excludes every other use of the
+/// memory from being ordered, so it is held briefly, and while it is, no other lock is taken but
+/// those of further allocations, by rising address.
+#[derive(Default)]
+pub(crate) struct AllocationState {
+    /// The memory, while allocated.
+    pub(crate) live: Option<Live>,
+    /// The uses of the memory, former owners' included.
+    pub(crate) usage: Usage,
+}
+
+/// What is true of an allocation as long as it is one.
+pub(crate) struct Live {
+    /// The address of its first byte.
+    pub(crate) address: u64,
+    /// Bytes that were asked for.
+    pub(crate) size: u64,
+    /// Bytes that it occupies.
+    pub(crate) reserved: u64,
+    /// The block that it lies in.
+    pub(crate) block: Arc<Block>,
+    /// Bytes from the start of the block's buffer.
+    pub(crate) offset: u64,
+    /// Where its pool finds the memory again.
+    pub(crate) place: Place,
+    /// Device memory, or host memory that the device reaches.
+    pub(crate) kind: MemoryKind,
+    /// Owners: the allocating call and every export. The memory goes when the last one lets go.
+    pub(crate) shares: u32,
+    /// Imported as read-only: no copy or kernel may write to it.
+    pub(crate) read_only: bool,
+    /// What must be dropped after the last use: an imported tensor.
+    pub(crate) owner: Option<Box<dyn Any + Send>>,
+}
+
+impl Allocation {
+    /// Takes the allocation's lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, AllocationState> {
+        self.state.lock()
+    }
+}
+
+impl AllocationState {
+    /// The allocation, if `address` lies in it.
+    pub(crate) fn live_at(&self, address: u64) -> Result<&Live> {
+        self.live.as_ref().filter(|live| live.contains(address)).ok_or_else(|| freed(address))
+    }
+
+    /// As [`Self::live_at`].
+    pub(crate) fn live_at_mut(&mut self, address: u64) -> Result<&mut Live> {
+        self.live.as_mut().filter(|live| live.contains(address)).ok_or_else(|| freed(address))
+    }
+}
+
+fn freed(address: u64) -> Error {
+    Error::not_found(format!(
+        "address {address:#x} lies in no live allocation of this device: it was freed, or lies \
+         past an allocation's end"
+    ))
+}
+
+impl Live {
+    /// Whether an address lies in it. That of a zero-byte allocation lies in it.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        address >= self.address && address - self.address < self.size.max(1)
+    }
+}

@@ -1,0 +1,332 @@
+//! An arena: all memory of one kind. It decides when the driver is asked for a block and when one
+//! is given back.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::allocation::Live;
+use super::block::{Block, PageEntry};
+use super::pool::{Place, Pool, Region, Shelf};
+use super::registry::Registry;
+use super::slab::{Class, GRANULE, SLAB_BYTES};
+use super::{Counters, Request};
+use crate::hal::{Buffer, BufferDesc, Device, MemoryKind};
+use crate::runtime::usage::Usage;
+use crate::{DlhalStatus, Error, Result};
+
+/// See the module's text.
+pub(crate) struct Arena {
+    device: Arc<dyn Device>,
+    registry: Arc<Registry>,
+    kind: MemoryKind,
+    sizes: BlockSizes,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pool: Pool,
+    /// Records without an allocation, for those outside slabs.
+    idle_records: Vec<u32>,
+    counters: Counters,
+}
+
+/// How large blocks are made.
+#[derive(Clone, Copy, Debug)]
+struct BlockSizes {
+    small: u64,
+    large: u64,
+    /// Unused blocks beyond this are given back to the driver.
+    keep: u64,
+}
+
+impl BlockSizes {
+    /// Blocks of at most a sixteenth of the device's memory.
+    fn for_device(total: u64, kind: MemoryKind) -> Self {
+        let (small, large): (u64, u64) = match kind {
+            MemoryKind::Device => (16 << 20, 256 << 20),
+            MemoryKind::Host => (4 << 20, 64 << 20),
+        };
+        let limit = (total / 16).max(2 << 20);
+        Self { small: small.min(limit), large: large.min(limit), keep: (total / 8).max(64 << 20) }
+    }
+}
+
+impl Arena {
+    pub(crate) fn new(device: Arc<dyn Device>, registry: Arc<Registry>, kind: MemoryKind) -> Self {
+        let sizes = BlockSizes::for_device(device.properties().total_memory, kind);
+        Self { device, registry, kind, sizes, state: Mutex::default() }
+    }
+
+    /// Allocates; the address of the first byte.
+    pub(crate) fn allocate(&self, request: &Request) -> Result<u64> {
+        let mut state = self.state.lock();
+        let region = self.take(&mut state, request)?;
+        let (record, entry) = match region.place {
+            Place::Slot { slab, slot } => (self.registry.slot_record(slab, slot)?, None),
+            Place::Pages { first, count } => (self.idle_record(&mut state)?, Some((first, count))),
+            Place::Whole => (self.idle_record(&mut state)?, Some((0, 1))),
+        };
+        let start = region.block.base() + region.offset;
+        let address = start.next_multiple_of(request.alignment);
+        let block = region.block.clone();
+        let mut allocation = self.registry.record(record)?.lock();
+        if entry.is_some() {
+            allocation.usage = region.usage;
+        }
+        allocation.live = Some(Live {
+            address,
+            size: request.size,
+            reserved: region.size - (address - start),
+            block: region.block,
+            offset: region.offset + (address - start),
+            place: region.place,
+            kind: self.kind,
+            shares: 1,
+            read_only: false,
+            owner: None,
+        });
+        drop(allocation);
+        if let Some((first, count)) = entry {
+            block.set_entries(first, count, PageEntry::Allocation(record));
+        }
+        state.counters.add(request.size);
+        Ok(address)
+    }
+
+    /// Makes `buffer`, which was imported, an allocation of `size` bytes that starts at `offset`.
+    pub(crate) fn adopt(&self, import: Import) -> Result<u64> {
+        let base = self.registry.address_of(&import.buffer)?;
+        let block = Arc::new(Block::dedicated(import.buffer, base));
+        let mut state = self.state.lock();
+        let record = self.idle_record(&mut state)?;
+        let address = base + import.offset;
+        let mut allocation = self.registry.record(record)?.lock();
+        allocation.usage = Usage::default();
+        allocation.live = Some(Live {
+            address,
+            size: import.size,
+            reserved: block.size() - import.offset,
+            block: block.clone(),
+            offset: import.offset,
+            place: Place::Whole,
+            kind: self.kind,
+            shares: 1,
+            read_only: import.read_only,
+            owner: Some(import.owner),
+        });
+        drop(allocation);
+        block.set_entries(0, 1, PageEntry::Allocation(record));
+        self.enter(&mut state, &block);
+        state.counters.add(import.size);
+        Ok(address)
+    }
+
+    /// Takes back the memory of an allocation whose record is dead already.
+    pub(crate) fn give_back(&self, live: &Live, record: u32, usage: Usage) {
+        let mut state = self.state.lock();
+        state.counters.live_bytes -= live.size;
+        state.counters.live_allocations -= 1;
+        match live.place {
+            Place::Slot { slab, slot } => state.pool.give_slot(slab, slot),
+            Place::Pages { first, count } => {
+                state.pool.give_pages(&live.block, first, count, usage);
+                state.idle_records.push(record);
+            }
+            Place::Whole => {
+                state.idle_records.push(record);
+                state.pool.give_idle(live.block.clone(), usage);
+            }
+        }
+        if !matches!(live.place, Place::Slot { .. }) {
+            self.release_unused(&mut state, self.sizes.keep);
+        }
+    }
+
+    /// Drops the block of an imported allocation whose record is dead already.
+    pub(crate) fn disown(&self, live: &Live, record: u32) {
+        let mut state = self.state.lock();
+        state.counters.live_bytes -= live.size;
+        state.counters.live_allocations -= 1;
+        state.idle_records.push(record);
+        live.block.set_entries(0, 1, PageEntry::Free);
+        self.forget(&mut state, &live.block);
+    }
+
+    /// Gives every unused block back to the driver; how many bytes.
+    pub(crate) fn trim(&self) -> u64 {
+        let mut state = self.state.lock();
+        self.reclaim_slabs(&mut state);
+        self.release_unused(&mut state, 0)
+    }
+
+    /// The counts.
+    pub(crate) fn counters(&self) -> Counters {
+        let state = self.state.lock();
+        Counters { unused_bytes: state.pool.unused_bytes(), ..state.counters }
+    }
+
+    fn take(&self, state: &mut State, request: &Request) -> Result<Region> {
+        if let Some(class) = Class::for_request(request.size, request.alignment) {
+            if let Some(region) = state.pool.take_slot(class) {
+                return Ok(region);
+            }
+            self.open_slab(state, class)?;
+            let region = state.pool.take_slot(class);
+            return region.ok_or_else(|| Error::internal("a new slab without a free slot"));
+        }
+        // Pages start at multiples of the smallest page.
+        let slack = if request.alignment > SLAB_BYTES { request.alignment } else { 0 };
+        let bytes = request
+            .size
+            .checked_add(slack)
+            .filter(|&bytes| bytes <= self.limit())
+            .ok_or_else(|| self.too_large(request.size))?;
+        if bytes > self.sizes.large / 2 {
+            return self.take_whole(state, request, bytes);
+        }
+        self.take_pages(state, bytes)
+    }
+
+    fn take_pages(&self, state: &mut State, bytes: u64) -> Result<Region> {
+        let shelf = Shelf::for_bytes(bytes);
+        if let Some(region) = state.pool.take_pages(shelf, bytes) {
+            return Ok(region);
+        }
+        if shelf == Shelf::Small
+            && self.reclaim_slabs(state)
+            && let Some(region) = state.pool.take_pages(shelf, bytes)
+        {
+            return Ok(region);
+        }
+        self.add_block(state, shelf, bytes)?;
+        let region = state.pool.take_pages(shelf, bytes);
+        region.ok_or_else(|| Error::internal("a new block without room for what it was made for"))
+    }
+
+    /// Where the driver has no room for a block of the usual size, one for the request alone.
+    fn add_block(&self, state: &mut State, shelf: Shelf, bytes: u64) -> Result<()> {
+        // A page of slack lets the pages start at a multiple of their size.
+        let page = 1 << shelf.page_shift();
+        let least = bytes.next_multiple_of(page) + page;
+        let usual = match shelf {
+            Shelf::Small => self.sizes.small,
+            // The first few are smaller, for processes that need little.
+            Shelf::Large if state.pool.block_count(shelf) < 2 => self.sizes.large / 4,
+            Shelf::Large => self.sizes.large,
+        };
+        let buffer = match self.create_buffer(usual.max(least) + page) {
+            Err(error) if error.status() == DlhalStatus::OutOfMemory && usual > least => {
+                self.create_buffer(least)?
+            }
+            other => other?,
+        };
+        let base = self.registry.address_of(&buffer)?;
+        let alignment = self.device.properties().kernel.storage_buffer_alignment;
+        let block = Arc::new(Block::new(buffer, base, shelf.page_shift(), alignment));
+        self.enter(state, &block);
+        state.pool.add_block(shelf, block);
+        Ok(())
+    }
+
+    fn take_whole(&self, state: &mut State, request: &Request, bytes: u64) -> Result<Region> {
+        // The driver's alignment of a buffer's address may be less than the request's.
+        let bytes = (bytes + request.alignment.max(GRANULE)).next_multiple_of(SLAB_BYTES);
+        let (block, usage) = match state.pool.take_idle(bytes) {
+            Some(idle) => idle,
+            None => {
+                let buffer = self.create_buffer(bytes)?;
+                let base = self.registry.address_of(&buffer)?;
+                let block = Arc::new(Block::dedicated(buffer, base));
+                self.enter(state, &block);
+                (block, Usage::default())
+            }
+        };
+        let size = block.size();
+        Ok(Region { block, place: Place::Whole, offset: 0, size, usage })
+    }
+
+    fn open_slab(&self, state: &mut State, class: Class) -> Result<()> {
+        let number = match state.pool.take_pageless_slab(class) {
+            Some(number) => number,
+            None => self.registry.new_slab(class)?,
+        };
+        let region = self.take_pages(state, SLAB_BYTES)?;
+        let Place::Pages { first: page, .. } = region.place else {
+            return Err(Error::internal("a slab outside a shared block"));
+        };
+        self.registry.set_slab_usage(number, &region.usage)?;
+        state.pool.open_slab(number, class, &region.block, page);
+        Ok(())
+    }
+
+    fn reclaim_slabs(&self, state: &mut State) -> bool {
+        state.pool.reclaim_slabs(|slab| self.registry.slab_usage(slab))
+    }
+
+    fn release_unused(&self, state: &mut State, keep: u64) -> u64 {
+        let released = state.pool.release_unused(keep);
+        released.iter().for_each(|block| self.forget(state, block));
+        released.iter().map(|block| block.size()).sum()
+    }
+
+    fn enter(&self, state: &mut State, block: &Arc<Block>) {
+        self.registry.enter(block);
+        state.counters.blocks += 1;
+        state.counters.block_bytes += block.size();
+    }
+
+    fn forget(&self, state: &mut State, block: &Arc<Block>) {
+        self.registry.forget(block);
+        state.counters.blocks -= 1;
+        state.counters.block_bytes -= block.size();
+    }
+
+    fn idle_record(&self, state: &mut State) -> Result<u32> {
+        match state.idle_records.pop() {
+            Some(record) => Ok(record),
+            None => self.registry.new_record(),
+        }
+    }
+
+    fn create_buffer(&self, size: u64) -> Result<Arc<dyn Buffer>> {
+        self.device.create_buffer(&BufferDesc { size, memory: self.kind })
+    }
+
+    /// No request above this is worth asking the driver for.
+    fn limit(&self) -> u64 {
+        match self.kind {
+            MemoryKind::Device => self.device.properties().total_memory,
+            // The host's memory may be any size; this keeps sums from overflowing.
+            MemoryKind::Host => 1 << 46,
+        }
+    }
+
+    fn too_large(&self, size: u64) -> Error {
+        let budget = self.device.memory_budget();
+        let available = match budget.available {
+            Some(bytes) => format!("{bytes} are free"),
+            None => "the driver does not tell how many are free".to_owned(),
+        };
+        Error::out_of_memory(format!(
+            "{size} bytes asked for; the device's memory has {} bytes, of which {available}",
+            budget.total
+        ))
+    }
+}
+
+/// Host memory that the device uses in place.
+pub(crate) struct Import {
+    /// What the driver made of it.
+    pub(crate) buffer: Arc<dyn Buffer>,
+    /// Where the allocation starts in the buffer.
+    pub(crate) offset: u64,
+    /// Bytes.
+    pub(crate) size: u64,
+    /// No copy or kernel may write to it.
+    pub(crate) read_only: bool,
+    /// Dropped after the last use.
+    pub(crate) owner: Box<dyn Any + Send>,
+}
