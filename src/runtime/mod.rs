@@ -1,6 +1,14 @@
 //! The TVM-shaped device API: devices, memory, streams, copies, modules and launches.
 
 mod append_only;
+mod deferred;
+mod device;
 mod memory;
+mod staging;
+mod stream;
 mod timeline;
 mod usage;
+mod worker;
+
+pub use device::{Device, MemoryStatistics};
+pub use stream::Stream;

@@ -22,7 +22,7 @@ use super::usage::Usage;
 use crate::hal::{Device, MemoryKind};
 use crate::{Error, Result};
 
-pub(crate) use self::allocation::{Allocation, AllocationState, Live};
+pub(crate) use self::allocation::{Allocation, AllocationState};
 pub(crate) use self::arena::Import;
 use self::block::Block;
 use self::pool::Place;
@@ -63,6 +63,18 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// The counts of both kinds together. The peak is the sum of both peaks, an upper bound.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            live_bytes: self.live_bytes + other.live_bytes,
+            live_allocations: self.live_allocations + other.live_allocations,
+            peak_bytes: self.peak_bytes + other.peak_bytes,
+            block_bytes: self.block_bytes + other.block_bytes,
+            blocks: self.blocks + other.blocks,
+            unused_bytes: self.unused_bytes + other.unused_bytes,
+        }
+    }
+
     fn add(&mut self, bytes: u64) {
         self.live_bytes += bytes;
         self.live_allocations += 1;

@@ -1,0 +1,62 @@
+//! What must outlast its last use on the device: owners of imported memory, dropped once the work
+//! that uses it has passed, each once, under no lock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::memory::Disowned;
+use super::timeline::Point;
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Deferred {
+    waiting: Mutex<Vec<Disowned>>,
+    count: AtomicUsize,
+}
+
+impl Deferred {
+    pub(crate) fn push(&self, disowned: Disowned) {
+        self.waiting.lock().push(disowned);
+        self.count.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether anything still waits.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Drops the owners whose uses have passed and whose memory no recording refers to.
+    pub(crate) fn run_passed(&self, has_passed: impl Fn(Point) -> bool) {
+        if !self.is_pending() {
+            return;
+        }
+        let ready: Vec<Disowned> = {
+            let mut waiting = self.waiting.lock();
+            let is_ready = |disowned: &mut Disowned| {
+                disowned.points.retain(|&point| !has_passed(point));
+                disowned.points.is_empty()
+                    && Arc::strong_count(&disowned.block) == 1
+                    && Arc::strong_count(disowned.block.buffer()) == 1
+            };
+            waiting.extract_if(.., is_ready).collect()
+        };
+        self.finish(ready);
+    }
+
+    /// Drops all owners. The device is idle or lost.
+    pub(crate) fn run_all(&self) {
+        let all = std::mem::take(&mut *self.waiting.lock());
+        self.finish(all);
+    }
+
+    fn finish(&self, disowned: Vec<Disowned>) {
+        self.count.fetch_sub(disowned.len(), Ordering::AcqRel);
+        for Disowned { owner, block, .. } in disowned {
+            // The driver lets go of the memory before its owner may unmap it.
+            drop(block);
+            drop(owner);
+        }
+    }
+}

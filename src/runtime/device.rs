@@ -1,0 +1,298 @@
+//! A device as the runtime sees it: the HAL's device with its memory, staging, timelines and
+//! streams, and the housekeeping between them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use super::deferred::Deferred;
+use super::memory::{Counters, Import, Memory, Request};
+use super::staging::Staging;
+use super::stream::Stream;
+use super::timeline::{Point, Timelines};
+use super::worker::Worker;
+use crate::hal::{self, Deadline, DeviceProperties, DeviceType, MemoryKind, Queue, QueueRole};
+use crate::{DlhalStatus, Error, Result};
+
+/// One device. May be used from any thread; lives until the last object made from it is gone.
+pub struct Device {
+    id: i32,
+    hal: Arc<dyn hal::Device>,
+    memory: Arc<Memory>,
+    timelines: Arc<Timelines>,
+    staging: Staging,
+    streams: Mutex<Vec<Weak<Stream>>>,
+    compute_queues: Vec<Arc<dyn Queue>>,
+    next_queue: AtomicUsize,
+    deferred: Deferred,
+    worker: Worker,
+}
+
+/// What a device's memory is used for; bytes. See [`Device::memory_statistics`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStatistics {
+    /// Asked for by live allocations.
+    pub live_bytes: u64,
+    /// Live allocations.
+    pub live_allocations: u64,
+    /// The highest `live_bytes` so far.
+    pub peak_bytes: u64,
+    /// Held from the driver.
+    pub reserved_bytes: u64,
+    /// Memory objects of the driver.
+    pub memory_objects: u64,
+    /// Held from the driver, and used by nothing: what a trim gives back.
+    pub unused_bytes: u64,
+    /// Pinned host memory for copies in flight.
+    pub staging_bytes: u64,
+}
+
+impl Device {
+    /// Wraps a device of the HAL as the runtime's device number `id`.
+    pub fn new(id: i32, hal: Arc<dyn hal::Device>) -> Result<Arc<Self>> {
+        let memory = Arc::new(Memory::new(&hal)?);
+        let timelines = Arc::new(Timelines::new());
+        let staging = Staging::new(memory.clone(), timelines.clone());
+        let is_compute = |queue: &&Arc<dyn Queue>| queue.role() == QueueRole::Compute;
+        let compute_queues: Vec<_> = hal.queues().iter().filter(is_compute).cloned().collect();
+        if compute_queues.is_empty() {
+            return Err(Error::unsupported("the device has no queue for kernels"));
+        }
+        Ok(Arc::new(Self {
+            id,
+            hal,
+            memory,
+            timelines,
+            staging,
+            streams: Mutex::default(),
+            compute_queues,
+            next_queue: AtomicUsize::new(0),
+            deferred: Deferred::default(),
+            worker: Worker::default(),
+        }))
+    }
+
+    /// Its number, the `device_id` of `DLDevice`.
+    pub fn id(&self) -> i32 {
+        self.id
+    }
+
+    /// What it is and can do.
+    pub fn properties(&self) -> &DeviceProperties {
+        self.hal.properties()
+    }
+
+    /// The device below.
+    pub fn hal(&self) -> &Arc<dyn hal::Device> {
+        &self.hal
+    }
+
+    /// Allocates `size` bytes at a multiple of `alignment`; the address of the first. Zero bytes
+    /// get an address of their own.
+    pub fn allocate(&self, size: u64, alignment: u64, kind: MemoryKind) -> Result<u64> {
+        self.check_health()?;
+        let request = Request { size, alignment, kind };
+        match self.memory.allocate(&request) {
+            Err(error) if error.status() == DlhalStatus::OutOfMemory => {
+                self.trim();
+                self.memory.allocate(&request).map_err(|error| {
+                    error.within(format_args!(
+                        "{size} bytes on device {} with {} bytes in {} live allocations",
+                        self.id,
+                        self.counters().live_bytes,
+                        self.counters().live_allocations
+                    ))
+                })
+            }
+            other => other,
+        }
+    }
+
+    /// Frees the allocation that starts at `address`. Never waits: work in flight on it is done as
+    /// if it were not freed.
+    pub fn free(self: &Arc<Self>, address: u64) -> Result<()> {
+        if let Some(disowned) = self.memory.free(address)? {
+            self.deferred.push(disowned);
+            self.run_deferred();
+            if self.deferred.is_pending() {
+                self.wake_worker();
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the host sees `address` of pinned memory.
+    pub fn host_pointer(&self, address: u64) -> Result<*mut u8> {
+        let allocation = self.memory.find(address)?.lock();
+        let live = allocation.live_at(address)?;
+        let mapping = live.block.buffer().mapping().filter(|_| live.kind == MemoryKind::Host);
+        let mapping = mapping.ok_or_else(|| {
+            Error::unsupported(format!(
+                "address {address:#x} is device memory, which the host does not see; allocate it \
+                 with memory scope \"host\""
+            ))
+        })?;
+        let offset = live.offset + (address - live.address);
+        Ok(mapping.ptr.as_ptr().wrapping_add(offset as usize))
+    }
+
+    /// Waits until all work on the device is done.
+    pub fn sync(&self) -> Result<()> {
+        for stream in self.live_streams() {
+            stream.sync(Deadline::Never)?;
+        }
+        self.run_deferred();
+        Ok(())
+    }
+
+    /// Gives cached memory back to the driver; how many bytes.
+    pub fn trim(&self) -> u64 {
+        self.live_streams().iter().for_each(|stream| stream.trim());
+        self.staging.trim();
+        self.memory.trim()
+    }
+
+    /// What the memory is used for.
+    pub fn memory_statistics(&self) -> MemoryStatistics {
+        let counters = self.counters();
+        let staging_bytes = self.staging.bytes();
+        MemoryStatistics {
+            live_bytes: counters.live_bytes,
+            live_allocations: counters.live_allocations,
+            peak_bytes: counters.peak_bytes,
+            reserved_bytes: counters.block_bytes,
+            memory_objects: counters.blocks,
+            unused_bytes: counters.unused_bytes,
+            staging_bytes,
+        }
+    }
+
+    /// Bytes that can still be allocated: what the driver says, or what our own allocations leave
+    /// of the total. Never more than the total.
+    pub fn available_memory(&self) -> u64 {
+        let budget = self.hal.memory_budget();
+        let device = self.memory.counters(MemoryKind::Device);
+        let own = budget.total.saturating_sub(device.block_bytes);
+        // Blocks that hold nothing are the caller's for the asking.
+        let unused = device.unused_bytes;
+        budget.available.unwrap_or(own).saturating_add(unused).min(budget.total)
+    }
+
+    /// Fails once the device is lost, and in a forked child.
+    pub fn check_health(&self) -> Result<()> {
+        self.hal.health()
+    }
+
+    /// Whether polling costs the device nothing: it does where the host's processor is the device.
+    pub(crate) fn may_poll(&self) -> bool {
+        self.properties().device_type != DeviceType::Software
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    pub(crate) fn timelines(&self) -> &Timelines {
+        &self.timelines
+    }
+
+    pub(crate) fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
+    /// Makes imported host memory an allocation; its address.
+    pub(crate) fn adopt(&self, import: Import) -> Result<u64> {
+        self.memory.adopt(import)
+    }
+
+    /// Waits for a point that has been submitted.
+    pub(crate) fn wait(&self, point: Point, deadline: Deadline) -> Result<()> {
+        let timeline = self.timelines.get(point.timeline)?;
+        if self.may_poll() {
+            let end = std::time::Instant::now() + super::stream::POLL;
+            while !timeline.is_complete(point.value)? {
+                if std::time::Instant::now() >= end {
+                    return timeline.wait(point.value, deadline);
+                }
+                std::hint::spin_loop();
+            }
+            return Ok(());
+        }
+        timeline.wait(point.value, deadline)
+    }
+
+    /// Submits a point that another stream has recorded but not submitted.
+    pub(crate) fn flush_timeline(&self, point: Point) -> Result<()> {
+        let on_timeline = |stream: &Arc<Stream>| stream.timeline_id() == point.timeline;
+        match self.live_streams().into_iter().find(on_timeline) {
+            Some(stream) => stream.flush(),
+            // The stream is being dropped, which submits.
+            None => {
+                std::thread::yield_now();
+                Ok(())
+            }
+        }
+    }
+
+    /// The queue for a new stream: each in turn.
+    pub(crate) fn next_queue(&self) -> Arc<dyn Queue> {
+        let turn = self.next_queue.fetch_add(1, Ordering::Relaxed);
+        let index = turn % self.compute_queues.len();
+        self.compute_queues[index].clone()
+    }
+
+    pub(crate) fn enter_stream(&self, stream: &Arc<Stream>) {
+        let mut streams = self.streams.lock();
+        streams.retain(|stream| stream.strong_count() > 0);
+        streams.push(Arc::downgrade(stream));
+    }
+
+    /// Lets the worker know that a stream has work which its user may leave unsubmitted.
+    pub(crate) fn wake_worker(self: &Arc<Self>) {
+        self.worker.wake(self);
+    }
+
+    /// One round of housekeeping; whether another is needed soon.
+    pub(crate) fn tick(&self) -> bool {
+        let mut busy = false;
+        for stream in self.live_streams() {
+            busy |= stream.tick();
+        }
+        self.run_deferred();
+        busy || self.deferred.is_pending()
+    }
+
+    /// Finishes everything and runs what was deferred, whether or not the device can still do its
+    /// part. Called at shutdown.
+    pub(crate) fn close(&self) {
+        for stream in self.live_streams() {
+            let _ = stream.sync(Deadline::Never);
+        }
+        let _ = self.hal.wait_idle();
+        self.trim();
+        self.deferred.run_all();
+    }
+
+    fn counters(&self) -> Counters {
+        let device = self.memory.counters(MemoryKind::Device);
+        let host = self.memory.counters(MemoryKind::Host);
+        device.plus(host)
+    }
+
+    fn live_streams(&self) -> Vec<Arc<Stream>> {
+        self.streams.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    fn run_deferred(&self) {
+        self.deferred.run_passed(|point| self.timelines.has_passed(point));
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.worker.stop();
+        let _ = self.hal.wait_idle();
+        self.deferred.run_all();
+    }
+}

@@ -1,0 +1,562 @@
+//! Streams: queues of work in order. A stream records commands into the open batch, submits batches
+//! while more is recorded, and orders its work after that of other streams on the same memory.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use super::device::Device;
+use super::memory::{Allocation, AllocationState};
+use super::staging::{Chunk, ChunkSize};
+use super::timeline::{Point, Timeline, TimelineId};
+use super::usage::Access;
+use crate::hal::{
+    Buffer, BufferRange, CommandBuffer, Deadline, Queue, SemaphorePoint, Stages, Submission,
+};
+use crate::{DlhalStatus, Error, Result};
+
+/// A batch goes to the device at this many commands at the latest.
+const LARGEST_BATCH: u32 = 256;
+/// Batches in flight beyond this make recording wait for the oldest: the bound on the backlog.
+const MAX_IN_FLIGHT: usize = 32;
+/// How long a synchronise polls before it sleeps. A sleep and wake-up costs about as much.
+pub(crate) const POLL: std::time::Duration = std::time::Duration::from_micros(40);
+
+/// A stream of one device. May be used from any thread.
+pub struct Stream {
+    device: Arc<Device>,
+    queue: Arc<dyn Queue>,
+    timeline: TimelineId,
+    recorder: Mutex<Recorder>,
+}
+
+/// A command's use of an allocation.
+pub(crate) struct Use<'a> {
+    /// Its record.
+    pub(crate) allocation: &'a Allocation,
+    /// An address inside it.
+    pub(crate) address: u64,
+    /// Bytes from there on that must lie inside it.
+    pub(crate) size: u64,
+    /// Whether the command writes to it.
+    pub(crate) writes: bool,
+}
+
+/// A use made concrete, as long as the allocation is held.
+#[derive(Clone, Copy)]
+pub(crate) struct Bound<'a> {
+    pub(crate) buffer: &'a Arc<dyn Buffer>,
+    /// Bytes from the buffer's start to the use's address.
+    pub(crate) offset: u64,
+    /// Bytes from there to the end of what was allocated.
+    pub(crate) available: u64,
+    /// Bytes of the allocation's memory from there on, padding included.
+    pub(crate) reserved: u64,
+}
+
+impl<'a> Bound<'a> {
+    /// The part from `skip` on as commands name it.
+    pub(crate) fn range(&self, skip: u64, size: u64) -> BufferRange<'a> {
+        BufferRange { buffer: self.buffer, offset: self.offset + skip, size }
+    }
+}
+
+/// Where a command is recorded.
+pub(crate) struct Recording<'a> {
+    /// The open batch.
+    pub(crate) commands: &'a mut dyn CommandBuffer,
+    /// One for each use, in the order given.
+    pub(crate) bound: &'a [Bound<'a>],
+    uploads: &'a mut Uploads,
+    device: &'a Device,
+}
+
+#[derive(Default)]
+struct Recorder {
+    open: Option<Box<dyn CommandBuffer>>,
+    /// Commands in the open batch.
+    commands: u32,
+    /// Numbers the stream's commands.
+    sequence: u64,
+    /// The last command that a barrier stands behind.
+    covered: u64,
+    /// The stages used since that barrier.
+    stages: Stages,
+    /// The open batch writes memory that the host sees.
+    host_reads: bool,
+    /// What the open batch waits for.
+    waits: Vec<SemaphorePoint>,
+    /// How far the stream has waited for other timelines, by their number.
+    seen: Vec<u64>,
+    uploads: Uploads,
+    in_flight: VecDeque<Batch>,
+    spare: Vec<Box<dyn CommandBuffer>>,
+    /// The failure of an earlier submission, told at the next call that can tell it.
+    failure: Option<Error>,
+    /// How many commands the last [`Stream::tick`] saw.
+    seen_by_tick: u64,
+}
+
+struct Batch {
+    value: u64,
+    commands: Option<Box<dyn CommandBuffer>>,
+}
+
+/// Small pieces of host memory that commands of the open batch read.
+#[derive(Default)]
+struct Uploads {
+    current: Option<Chunk>,
+    used: u64,
+    /// Chunks that the open batch uses and nobody will add to.
+    full: Vec<Chunk>,
+}
+
+type Held<'a> = SmallVec<[MutexGuard<'a, AllocationState>; 8]>;
+
+impl Stream {
+    /// A new stream, on the queue whose turn it is.
+    pub(crate) fn new(device: &Arc<Device>) -> Result<Arc<Self>> {
+        device.check_health()?;
+        let timeline = device.timelines().acquire(device.hal().as_ref())?;
+        let stream = Arc::new(Self {
+            device: device.clone(),
+            queue: device.next_queue(),
+            timeline,
+            recorder: Mutex::default(),
+        });
+        device.enter_stream(&stream);
+        Ok(stream)
+    }
+
+    /// The device that the stream belongs to.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    /// Records one command that uses `uses`, after everything that it must come after.
+    pub(crate) fn record<R>(
+        &self,
+        uses: &[Use<'_>],
+        stage: Stages,
+        command: impl FnOnce(&mut Recording<'_>) -> Result<R>,
+    ) -> Result<R> {
+        loop {
+            let mut recorder = self.recorder.lock();
+            self.check(&recorder)?;
+            let (mut held, places) = hold(uses);
+            let bound = bind(uses, &held, &places)?;
+            let order = self.order(&recorder, uses, &held, &places)?;
+            if let Some(point) = order.unsubmitted {
+                // That work must be on its way before ours can wait for it, and its stream's lock
+                // is not taken while ours is held.
+                drop(bound);
+                drop(held);
+                drop(recorder);
+                self.device.flush_timeline(point)?;
+                continue;
+            }
+            self.open(&mut recorder)?;
+            self.enter_waits(&mut recorder, &order.waits)?;
+            let recorder = &mut *recorder;
+            let Some(commands) = recorder.open.as_deref_mut() else {
+                return Err(Error::internal("no open batch"));
+            };
+            if order.needs_barrier {
+                commands.barrier(recorder.stages, Stages::TRANSFER | Stages::COMPUTE)?;
+                recorder.covered = recorder.sequence;
+                recorder.stages = Stages::NONE;
+            }
+            let result = command(&mut Recording {
+                commands,
+                bound: &bound,
+                uploads: &mut recorder.uploads,
+                device: &self.device,
+            });
+            let mapped = bound
+                .iter()
+                .zip(uses)
+                .any(|(bound, used)| used.writes && bound.buffer.mapping().is_some());
+            recorder.sequence += 1;
+            recorder.commands += 1;
+            recorder.stages |= stage;
+            recorder.host_reads |= mapped;
+            drop(bound);
+            let access = Access {
+                point: Point { timeline: self.timeline, value: self.open_value()? },
+                sequence: recorder.sequence,
+            };
+            for (used, &place) in uses.iter().zip(&places) {
+                if let Some(state) = held.get_mut(place) {
+                    state.usage.record(access, used.writes);
+                }
+            }
+            drop(held);
+            if recorder.commands >= self.batch_limit(recorder) {
+                self.submit(recorder)?;
+            } else {
+                self.device.wake_worker();
+            }
+            return result;
+        }
+    }
+
+    /// Hands what was recorded to the device.
+    pub fn flush(&self) -> Result<()> {
+        let mut recorder = self.recorder.lock();
+        self.check(&recorder)?;
+        self.submit(&mut recorder)
+    }
+
+    /// Waits until all work of the stream is done.
+    pub fn sync(&self, deadline: Deadline) -> Result<()> {
+        let point = {
+            let mut recorder = self.recorder.lock();
+            let submitted = self.submit(&mut recorder);
+            if let Some(failure) = recorder.failure.take() {
+                return Err(failure);
+            }
+            submitted?;
+            self.submitted_point()?
+        };
+        self.device.wait(point, deadline)?;
+        // Loss may be told by no call before this one; results read now would be undefined.
+        self.device.check_health()?;
+        self.recycle(&mut self.recorder.lock())
+    }
+
+    /// Submits, and the point that is passed once all work of the stream so far is done.
+    pub(crate) fn mark(&self) -> Result<Point> {
+        let mut recorder = self.recorder.lock();
+        self.check(&recorder)?;
+        self.submit(&mut recorder)?;
+        self.submitted_point()
+    }
+
+    /// Makes later work of the stream wait for a submitted point of the same device.
+    pub(crate) fn wait_for(&self, point: Point) -> Result<()> {
+        if point.timeline == self.timeline {
+            return Ok(());
+        }
+        let mut recorder = self.recorder.lock();
+        self.check(&recorder)?;
+        let mut waits = SmallVec::<[Point; 1]>::new();
+        if recorder.seen(point.timeline) < point.value {
+            waits.push(point);
+        }
+        self.enter_waits(&mut recorder, &waits)
+    }
+
+    /// The timeline that the stream's submissions count on.
+    pub(crate) fn timeline_id(&self) -> TimelineId {
+        self.timeline
+    }
+
+    /// Takes back what finished batches used, and submits work that nobody will submit: recorded
+    /// before the last tick, and not added to since. Whether work is still to be submitted.
+    pub(crate) fn tick(&self) -> bool {
+        let Some(mut recorder) = self.recorder.try_lock() else { return true };
+        // A failure of either is kept by the device or the recorder and told to the next caller.
+        let _ = self.recycle(&mut recorder);
+        if !recorder.has_work() {
+            return false;
+        }
+        if recorder.seen_by_tick != recorder.sequence {
+            recorder.seen_by_tick = recorder.sequence;
+            return true;
+        }
+        self.submit(&mut recorder).is_err()
+    }
+
+    /// Uploads a stream keeps between batches go with it.
+    pub(crate) fn trim(&self) {
+        let Some(mut recorder) = self.recorder.try_lock() else { return };
+        let idle = self.recycle(&mut recorder).is_ok() && recorder.in_flight.is_empty();
+        if idle && !recorder.has_work() {
+            if let Some(chunk) = recorder.uploads.current.take() {
+                self.device.staging().give_back(chunk);
+            }
+            recorder.spare.clear();
+        }
+    }
+
+    fn check(&self, recorder: &Recorder) -> Result<()> {
+        match &recorder.failure {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn timeline(&self) -> Result<&Timeline> {
+        self.device.timelines().get(self.timeline)
+    }
+
+    /// The value that the open batch will signal.
+    fn open_value(&self) -> Result<u64> {
+        Ok(self.timeline()?.submitted() + 1)
+    }
+
+    fn submitted_point(&self) -> Result<Point> {
+        Ok(Point { timeline: self.timeline, value: self.timeline()?.submitted() })
+    }
+
+    /// What a command with these uses must come after.
+    fn order(
+        &self,
+        recorder: &Recorder,
+        uses: &[Use<'_>],
+        held: &Held<'_>,
+        places: &[usize],
+    ) -> Result<Order> {
+        let mut order = Order::default();
+        for (used, &place) in uses.iter().zip(places) {
+            let Some(state) = held.get(place) else { continue };
+            for access in state.usage.before(used.writes) {
+                let point = access.point;
+                if point.timeline == self.timeline {
+                    order.needs_barrier |= access.sequence > recorder.covered;
+                } else if recorder.seen(point.timeline) < point.value {
+                    if self.device.timelines().get(point.timeline)?.submitted() < point.value {
+                        order.unsubmitted = Some(point);
+                        return Ok(order);
+                    }
+                    order.waits.push(point);
+                }
+            }
+        }
+        Ok(order)
+    }
+
+    /// Makes sure that a batch is open.
+    fn open(&self, recorder: &mut Recorder) -> Result<()> {
+        if recorder.open.is_some() {
+            return Ok(());
+        }
+        if recorder.in_flight.len() >= MAX_IN_FLIGHT {
+            if let Some(oldest) = recorder.in_flight.front() {
+                self.timeline()?.wait(oldest.value, Deadline::Never)?;
+            }
+            self.recycle(recorder)?;
+        }
+        recorder.open = Some(match recorder.spare.pop() {
+            Some(commands) => commands,
+            None => self.device.hal().create_command_buffer(&self.queue)?,
+        });
+        Ok(())
+    }
+
+    /// Adds waits to the open batch, or to a new one if it has commands that need not wait.
+    fn enter_waits(&self, recorder: &mut Recorder, waits: &[Point]) -> Result<()> {
+        if waits.is_empty() {
+            return Ok(());
+        }
+        if recorder.commands > 0 {
+            self.submit(recorder)?;
+            self.open(recorder)?;
+        }
+        for &point in waits {
+            recorder.waits.push(self.device.timelines().semaphore_point(point)?);
+            recorder.saw(point);
+        }
+        Ok(())
+    }
+
+    /// Few commands while the device is idle, more the more batches it has to do.
+    fn batch_limit(&self, recorder: &Recorder) -> u32 {
+        match recorder.in_flight.len() {
+            0 => 1,
+            batches => (8 << batches.min(8)).min(LARGEST_BATCH),
+        }
+    }
+
+    fn submit(&self, recorder: &mut Recorder) -> Result<()> {
+        if !recorder.has_work() {
+            return Ok(());
+        }
+        let value = self.open_value()?;
+        let timeline = self.timeline()?;
+        let mut commands = recorder.open.take();
+        let result = self.hand_over(recorder, commands.as_deref_mut(), value);
+        recorder.waits.clear();
+        recorder.commands = 0;
+        recorder.host_reads = false;
+        if let Err(error) = &result {
+            recorder.failure.get_or_insert(error.clone());
+            // Whoever waits for this point must not wait for ever. A lost device wakes them itself.
+            if error.status() != DlhalStatus::DeviceLost {
+                let _ = timeline.semaphore()?.signal(value);
+            }
+        }
+        timeline.set_submitted(value);
+        let point = Point { timeline: self.timeline, value };
+        for chunk in recorder.uploads.full.drain(..) {
+            self.device.staging().retire(chunk, point);
+        }
+        recorder.in_flight.push_back(Batch { value, commands });
+        self.recycle(recorder)?;
+        result
+    }
+
+    fn hand_over(
+        &self,
+        recorder: &Recorder,
+        commands: Option<&mut (dyn CommandBuffer + 'static)>,
+        value: u64,
+    ) -> Result<()> {
+        let signal =
+            self.device.timelines().semaphore_point(Point { timeline: self.timeline, value })?;
+        let signals = std::slice::from_ref(&signal);
+        let waits = &recorder.waits;
+        let Some(commands) = commands.filter(|_| recorder.commands > 0) else {
+            return self.queue.submit(&Submission { waits, command_buffers: &[], signals });
+        };
+        if recorder.host_reads {
+            commands.barrier(Stages::TRANSFER | Stages::COMPUTE, Stages::HOST)?;
+        }
+        commands.finish()?;
+        self.queue.submit(&Submission { waits, command_buffers: &[&*commands], signals })
+    }
+
+    /// Takes back what finished batches used.
+    fn recycle(&self, recorder: &mut Recorder) -> Result<()> {
+        let timeline = self.timeline()?;
+        while let Some(batch) = recorder.in_flight.front() {
+            if !timeline.is_complete(batch.value)? {
+                return Ok(());
+            }
+            if let Some(batch) = recorder.in_flight.pop_front()
+                && let Some(mut commands) = batch.commands
+            {
+                commands.reset()?;
+                recorder.spare.push(commands);
+            }
+        }
+        if recorder.commands == 0 {
+            recorder.uploads.used = 0;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // Work that was recorded is done, as it would be after a free of the stream in CUDA.
+        let recorder = self.recorder.get_mut();
+        let mut taken = std::mem::take(recorder);
+        let _ = self.submit(&mut taken);
+        let point = self.submitted_point();
+        if let (Some(chunk), Ok(point)) = (taken.uploads.current.take(), point) {
+            self.device.staging().retire(chunk, point);
+        }
+        self.device.timelines().release(self.timeline);
+    }
+}
+
+impl Recording<'_> {
+    /// A copy of `bytes` that the device sees, at a multiple of 256 bytes, for the command that is
+    /// being recorded. At most [`ChunkSize::Small`].
+    pub(crate) fn upload(&mut self, bytes: &[u8]) -> Result<BufferRange<'_>> {
+        let size = bytes.len() as u64;
+        let uploads = &mut *self.uploads;
+        let full = uploads.used + size > ChunkSize::Small.bytes();
+        if full && let Some(chunk) = uploads.current.take() {
+            uploads.full.push(chunk);
+        }
+        if uploads.current.is_none() {
+            uploads.current = Some(self.device.staging().acquire(ChunkSize::Small)?);
+            uploads.used = 0;
+        }
+        let Some(chunk) = uploads.current.as_mut() else {
+            return Err(Error::internal("no staging chunk"));
+        };
+        let offset = uploads.used;
+        chunk.write(offset, bytes)?;
+        uploads.used = (offset + size).next_multiple_of(256);
+        Ok(chunk.range(offset, size))
+    }
+}
+
+impl Recorder {
+    fn has_work(&self) -> bool {
+        self.commands > 0 || !self.waits.is_empty()
+    }
+
+    fn seen(&self, timeline: TimelineId) -> u64 {
+        self.seen.get(timeline as usize).copied().unwrap_or(0)
+    }
+
+    fn saw(&mut self, point: Point) {
+        let index = point.timeline as usize;
+        if self.seen.len() <= index {
+            self.seen.resize(index + 1, 0);
+        }
+        if let Some(seen) = self.seen.get_mut(index) {
+            *seen = point.value.max(*seen);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Order {
+    needs_barrier: bool,
+    waits: SmallVec<[Point; 4]>,
+    /// A point to wait for whose stream has not submitted it.
+    unsubmitted: Option<Point>,
+}
+
+/// Locks every allocation used, each once, by rising address so that two streams cannot wait for
+/// each other; for each use, which lock is its allocation's.
+fn hold<'a>(uses: &[Use<'a>]) -> (Held<'a>, SmallVec<[usize; 8]>) {
+    let mut order: SmallVec<[usize; 8]> = (0..uses.len()).collect();
+    let key = |&index: &usize| uses.get(index).map(|used| std::ptr::from_ref(used.allocation));
+    order.sort_unstable_by_key(key);
+    let mut places = SmallVec::from_elem(0, uses.len());
+    let mut held = Held::new();
+    let mut last = None;
+    for index in order {
+        let Some(used) = uses.get(index) else { continue };
+        if key(&index) != last {
+            held.push(used.allocation.lock());
+            last = key(&index);
+        }
+        if let Some(place) = places.get_mut(index) {
+            *place = held.len() - 1;
+        }
+    }
+    (held, places)
+}
+
+fn bind<'a>(
+    uses: &[Use<'_>],
+    held: &'a Held<'_>,
+    places: &[usize],
+) -> Result<SmallVec<[Bound<'a>; 8]>> {
+    let bind_one = |(used, &place): (&Use<'_>, &usize)| {
+        let state = held.get(place).ok_or_else(|| Error::internal("an allocation not held"))?;
+        let live = state.live_at(used.address)?;
+        let skip = used.address - live.address;
+        let available = live.size - skip.min(live.size);
+        if used.size > available {
+            return Err(Error::invalid(format!(
+                "{} bytes at address {:#x} reach past the end of the allocation of {} bytes at \
+                 {:#x}, of which {available} are left there",
+                used.size, used.address, live.size, live.address
+            )));
+        }
+        if used.writes && live.read_only {
+            return Err(Error::invalid(format!(
+                "the tensor at address {:#x} was imported read-only and would be written to; \
+                 import or copy it writable",
+                used.address
+            )));
+        }
+        Ok(Bound {
+            buffer: live.block.buffer(),
+            offset: live.offset + skip,
+            available,
+            reserved: live.reserved - skip,
+        })
+    };
+    uses.iter().zip(places).map(bind_one).collect()
+}
