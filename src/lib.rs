@@ -6,6 +6,7 @@
 
 pub mod hal;
 pub mod module;
+pub mod null;
 pub mod runtime;
 pub mod status;
 #[allow(dead_code)]

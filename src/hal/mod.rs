@@ -20,6 +20,7 @@ mod executable;
 mod properties;
 mod queue;
 mod semaphore;
+pub(crate) mod validate;
 
 pub use buffer::{Buffer, BufferDesc, BufferRange, HostMapping, MemoryKind};
 pub use command_buffer::{CommandBuffer, CopyRegion, Dispatch, Stages};
