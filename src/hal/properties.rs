@@ -73,6 +73,33 @@ pub struct KernelLimits {
     pub subgroup_size_range: (u32, u32),
 }
 
+impl KernelLimits {
+    /// What every device of Vulkan 1.1 offers: the specification's required limits, no feature.
+    pub fn vulkan_1_1_minimum() -> Self {
+        use spirv::Capability as C;
+        Self {
+            spirv_capabilities: [C::Matrix, C::Shader, C::DeviceGroup, C::GroupNonUniform]
+                .into_iter()
+                .map(|capability| capability as u32)
+                .collect(),
+            spirv_extensions: BTreeSet::new(),
+            max_spirv_version: (1, 3),
+            max_workgroup_size: [128, 128, 64],
+            max_workgroup_invocations: 128,
+            max_workgroup_count: [65535; 3],
+            max_workgroup_memory_bytes: 16384,
+            max_push_constant_bytes: 128,
+            max_storage_buffers: 4,
+            max_uniform_buffer_range: 16384,
+            max_storage_buffer_range: 1 << 27,
+            storage_buffer_alignment: 256,
+            uniform_buffer_alignment: 256,
+            subgroup_size: 1,
+            subgroup_size_range: (1, 128),
+        }
+    }
+}
+
 /// One queue family that the device was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueProperties {

@@ -1,61 +1,16 @@
 //! Whether a device can run a kernel: a shader's needs against a device's limits.
 
-use std::collections::BTreeSet;
-
 use super::function::{Function, ScalarBlock};
 use super::signature::LaunchTag;
 use super::spirv::capability_name;
+use crate::hal::KernelLimits;
 use crate::{Error, Result};
-
-/// What a device offers to kernels. Filled by the driver from what it has enabled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModuleLimits {
-    /// The newest SPIR-V version that the device takes.
-    pub spirv_version: (u8, u8),
-    /// The SPIR-V capabilities that are enabled, by number (`spirv::Capability as u32`).
-    pub capabilities: BTreeSet<u32>,
-    /// `maxComputeWorkGroupSize`.
-    pub max_workgroup_size: [u32; 3],
-    /// `maxComputeWorkGroupInvocations`.
-    pub max_workgroup_invocations: u32,
-    /// `maxComputeSharedMemorySize`, bytes.
-    pub max_shared_memory: u64,
-    /// `maxPushConstantsSize`, bytes.
-    pub max_push_constants: u32,
-    /// The smaller of `maxPerStageDescriptorStorageBuffers` and `maxDescriptorSetStorageBuffers`.
-    pub max_storage_buffers: u32,
-    /// `maxUniformBufferRange`, bytes.
-    pub max_uniform_range: u32,
-    /// `minSubgroupSize` to `maxSubgroupSize`, or the one size twice.
-    pub subgroup_sizes: (u32, u32),
-}
-
-impl ModuleLimits {
-    /// What every device of Vulkan 1.1 offers: the specification's required limits, no feature.
-    pub fn vulkan_1_1_minimum() -> Self {
-        use ::spirv::Capability as C;
-        Self {
-            spirv_version: (1, 3),
-            capabilities: [C::Matrix, C::Shader, C::DeviceGroup, C::GroupNonUniform]
-                .into_iter()
-                .map(|capability| capability as u32)
-                .collect(),
-            max_workgroup_size: [128, 128, 64],
-            max_workgroup_invocations: 128,
-            max_shared_memory: 16384,
-            max_push_constants: 128,
-            max_storage_buffers: 4,
-            max_uniform_range: 16384,
-            subgroup_sizes: (1, 128),
-        }
-    }
-}
 
 /// Refuses a kernel that the device cannot run, with the need, the limit, and what would help.
 ///
 /// Each kernel of a module is judged alone, so one that needs more does not keep the others from
 /// running.
-pub fn check_function(function: &Function, limits: &ModuleLimits) -> Result<()> {
+pub fn check_function(function: &Function, limits: &KernelLimits) -> Result<()> {
     check(function, limits).map_err(|error| error.within(format!("kernel `{}`", function.name())))
 }
 
@@ -63,13 +18,13 @@ pub fn check_function(function: &Function, limits: &ModuleLimits) -> Result<()> 
 pub fn check_dynamic_shared_memory(
     function: &Function,
     dynamic_bytes: u64,
-    limits: &ModuleLimits,
+    limits: &KernelLimits,
 ) -> Result<()> {
     check_shared_memory(function.workgroup_bytes(), dynamic_bytes, limits)
         .map_err(|error| error.within(format!("kernel `{}`", function.name())))
 }
 
-fn check(function: &Function, limits: &ModuleLimits) -> Result<()> {
+fn check(function: &Function, limits: &KernelLimits) -> Result<()> {
     for tag in &function.launch_tags {
         if let LaunchTag::Unknown(tag) = tag {
             return Err(Error::unsupported(format!(
@@ -78,18 +33,18 @@ fn check(function: &Function, limits: &ModuleLimits) -> Result<()> {
         }
     }
     let shader = &function.shader;
-    if shader.version > limits.spirv_version {
+    if shader.version > limits.max_spirv_version {
         let (major, minor) = shader.version;
         return Err(Error::unsupported(format!(
             "the shader is SPIR-V {major}.{minor}, the device takes up to {}.{}; compile for an \
              older version",
-            limits.spirv_version.0, limits.spirv_version.1
+            limits.max_spirv_version.0, limits.max_spirv_version.1
         )));
     }
     let missing: Vec<_> = shader
         .capabilities
         .iter()
-        .filter(|capability| !limits.capabilities.contains(capability))
+        .filter(|capability| !limits.spirv_capabilities.contains(capability))
         .map(|capability| capability_name(*capability))
         .collect();
     if !missing.is_empty() {
@@ -103,7 +58,7 @@ fn check(function: &Function, limits: &ModuleLimits) -> Result<()> {
     check_bindings(function, limits)
 }
 
-fn check_workgroup(function: &Function, limits: &ModuleLimits) -> Result<()> {
+fn check_workgroup(function: &Function, limits: &KernelLimits) -> Result<()> {
     let size = function.local_size();
     for axis in 0..3 {
         if size[axis] > limits.max_workgroup_size[axis] {
@@ -126,10 +81,12 @@ fn check_workgroup(function: &Function, limits: &ModuleLimits) -> Result<()> {
     }
     check_shared_memory(function.workgroup_bytes(), 0, limits)?;
     match function.entry.subgroup_size {
-        Some(wanted) if !(limits.subgroup_sizes.0..=limits.subgroup_sizes.1).contains(&wanted) => {
+        Some(wanted)
+            if !(limits.subgroup_size_range.0..=limits.subgroup_size_range.1).contains(&wanted) =>
+        {
             Err(Error::unsupported(format!(
                 "the shader demands subgroups of {wanted}, the device has {} to {}",
-                limits.subgroup_sizes.0, limits.subgroup_sizes.1
+                limits.subgroup_size_range.0, limits.subgroup_size_range.1
             )))
         }
         _ => Ok(()),
@@ -137,8 +94,8 @@ fn check_workgroup(function: &Function, limits: &ModuleLimits) -> Result<()> {
 }
 
 /// Declared and dynamic workgroup memory against the limit.
-fn check_shared_memory(declared: u64, dynamic: u64, limits: &ModuleLimits) -> Result<()> {
-    let limit = limits.max_shared_memory;
+fn check_shared_memory(declared: u64, dynamic: u64, limits: &KernelLimits) -> Result<()> {
+    let limit = u64::from(limits.max_workgroup_memory_bytes);
     if declared.checked_add(dynamic).is_some_and(|total| total <= limit) {
         return Ok(());
     }
@@ -148,7 +105,7 @@ fn check_shared_memory(declared: u64, dynamic: u64, limits: &ModuleLimits) -> Re
     )))
 }
 
-fn check_bindings(function: &Function, limits: &ModuleLimits) -> Result<()> {
+fn check_bindings(function: &Function, limits: &KernelLimits) -> Result<()> {
     let buffers = function.buffers().count();
     if buffers as u64 > u64::from(limits.max_storage_buffers) {
         return Err(Error::unsupported(format!(
@@ -158,18 +115,18 @@ fn check_bindings(function: &Function, limits: &ModuleLimits) -> Result<()> {
         )));
     }
     match function.scalars {
-        ScalarBlock::PushConstants { size } if size > limits.max_push_constants => {
+        ScalarBlock::PushConstants { size } if size > limits.max_push_constant_bytes => {
             Err(Error::unsupported(format!(
                 "push constants need {size} bytes, the device allows {} (maxPushConstantsSize); \
                  rebuild the module with a uniform buffer",
-                limits.max_push_constants
+                limits.max_push_constant_bytes
             )))
         }
-        ScalarBlock::Uniform { size, .. } if size > limits.max_uniform_range => {
+        ScalarBlock::Uniform { size, .. } if size > limits.max_uniform_buffer_range => {
             Err(Error::unsupported(format!(
                 "the uniform block needs {size} bytes, the device allows {} \
                  (maxUniformBufferRange); pass fewer scalars",
-                limits.max_uniform_range
+                limits.max_uniform_buffer_range
             )))
         }
         _ => Ok(()),

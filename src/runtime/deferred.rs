@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::memory::Disowned;
+use super::memory::{Block, Disowned};
 use super::timeline::Point;
 
 /// See the module's text.
@@ -36,9 +36,7 @@ impl Deferred {
             let mut waiting = self.waiting.lock();
             let is_ready = |disowned: &mut Disowned| {
                 disowned.points.retain(|&point| !has_passed(point));
-                disowned.points.is_empty()
-                    && Arc::strong_count(&disowned.block) == 1
-                    && Arc::strong_count(disowned.block.buffer()) == 1
+                disowned.points.is_empty() && disowned.block.as_ref().is_none_or(is_last)
             };
             waiting.extract_if(.., is_ready).collect()
         };
@@ -59,4 +57,9 @@ impl Deferred {
             drop(owner);
         }
     }
+}
+
+/// Whether neither a recording nor a reader of the directory refers to the memory.
+fn is_last(block: &Arc<Block>) -> bool {
+    Arc::strong_count(block) == 1 && Arc::strong_count(block.buffer()) == 1
 }

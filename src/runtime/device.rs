@@ -12,6 +12,8 @@ use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
 use super::worker::Worker;
+use super::workspace::InUse;
+use super::{fork, thread};
 use crate::hal::{self, Deadline, DeviceProperties, DeviceType, MemoryKind, Queue, QueueRole};
 use crate::{DlhalStatus, Error, Result};
 
@@ -26,6 +28,7 @@ pub struct Device {
     compute_queues: Vec<Arc<dyn Queue>>,
     next_queue: AtomicUsize,
     deferred: Deferred,
+    workspaces_in_use: InUse,
     worker: Worker,
 }
 
@@ -69,6 +72,7 @@ impl Device {
             compute_queues,
             next_queue: AtomicUsize::new(0),
             deferred: Deferred::default(),
+            workspaces_in_use: InUse::default(),
             worker: Worker::default(),
         }))
     }
@@ -148,6 +152,8 @@ impl Device {
 
     /// Gives cached memory back to the driver; how many bytes.
     pub fn trim(&self) -> u64 {
+        // It frees what was allocated for that purpose alone, so it cannot fail.
+        let _ = thread::trim_workspaces(self);
         self.live_streams().iter().for_each(|stream| stream.trim());
         self.staging.trim();
         self.memory.trim()
@@ -181,12 +187,18 @@ impl Device {
 
     /// Fails once the device is lost, and in a forked child.
     pub fn check_health(&self) -> Result<()> {
+        fork::check()?;
         self.hal.health()
     }
 
     /// Whether polling costs the device nothing: it does where the host's processor is the device.
     pub(crate) fn may_poll(&self) -> bool {
         self.properties().device_type != DeviceType::Software
+    }
+
+    /// Workspaces that threads have taken.
+    pub(crate) fn workspaces_in_use(&self) -> &InUse {
+        &self.workspaces_in_use
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -233,6 +245,14 @@ impl Device {
                 Ok(())
             }
         }
+    }
+
+    /// As [`Self::flush_timeline`], until the point is submitted.
+    pub(crate) fn flush_timeline_up_to(&self, point: Point) -> Result<()> {
+        while self.timelines.get(point.timeline)?.submitted() < point.value {
+            self.flush_timeline(point)?;
+        }
+        Ok(())
     }
 
     /// The queue for a new stream: each in turn.

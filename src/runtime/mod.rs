@@ -1,14 +1,33 @@
 //! The TVM-shaped device API: devices, memory, streams, copies, modules and launches.
 
 mod append_only;
+mod attributes;
+pub mod copy;
 mod deferred;
 mod device;
+mod event;
+pub(crate) mod fork;
+mod function;
+mod launch;
+mod mapped;
 mod memory;
+pub mod ownership;
+mod runs;
 mod staging;
 mod stream;
+mod tensor;
+pub mod thread;
 mod timeline;
 mod usage;
+mod value;
 mod worker;
+pub mod workspace;
 
+pub use attributes::{Attribute, DeviceAttr, type_name, uuid_text};
 pub use device::{Device, MemoryStatistics};
+pub use event::{Event, sync_streams};
+pub use function::Function;
+pub use launch::Launch;
 pub use stream::Stream;
+pub use tensor::{DeviceRef, TensorView};
+pub use value::Value;

@@ -71,6 +71,7 @@ pub(crate) struct Recording<'a> {
     pub(crate) bound: &'a [Bound<'a>],
     uploads: &'a mut Uploads,
     device: &'a Device,
+    host_reads: bool,
 }
 
 #[derive(Default)]
@@ -168,12 +169,15 @@ impl Stream {
                 recorder.covered = recorder.sequence;
                 recorder.stages = Stages::NONE;
             }
-            let result = command(&mut Recording {
+            let mut recording = Recording {
                 commands,
                 bound: &bound,
                 uploads: &mut recorder.uploads,
                 device: &self.device,
-            });
+                host_reads: false,
+            };
+            let result = command(&mut recording);
+            let host_reads = recording.host_reads;
             let mapped = bound
                 .iter()
                 .zip(uses)
@@ -181,7 +185,7 @@ impl Stream {
             recorder.sequence += 1;
             recorder.commands += 1;
             recorder.stages |= stage;
-            recorder.host_reads |= mapped;
+            recorder.host_reads |= mapped || host_reads;
             drop(bound);
             let access = Access {
                 point: Point { timeline: self.timeline, value: self.open_value()? },
@@ -454,26 +458,51 @@ impl Drop for Stream {
 }
 
 impl Recording<'_> {
+    /// Keeps a chunk that the command uses until the command is done.
+    pub(crate) fn keep(&mut self, chunk: Chunk) {
+        self.uploads.full.push(chunk);
+    }
+
+    /// The host will read what the command writes, once its batch is done.
+    pub(crate) fn host_will_read(&mut self) {
+        self.host_reads = true;
+    }
+
     /// A copy of `bytes` that the device sees, at a multiple of 256 bytes, for the command that is
     /// being recorded. At most [`ChunkSize::Small`].
-    pub(crate) fn upload(&mut self, bytes: &[u8]) -> Result<BufferRange<'_>> {
+    pub(crate) fn upload(&mut self, bytes: &[u8]) -> Result<Upload> {
         let size = bytes.len() as u64;
         let uploads = &mut *self.uploads;
         let full = uploads.used + size > ChunkSize::Small.bytes();
         if full && let Some(chunk) = uploads.current.take() {
             uploads.full.push(chunk);
         }
-        if uploads.current.is_none() {
-            uploads.current = Some(self.device.staging().acquire(ChunkSize::Small)?);
-            uploads.used = 0;
-        }
-        let Some(chunk) = uploads.current.as_mut() else {
-            return Err(Error::internal("no staging chunk"));
+        let chunk = match &mut uploads.current {
+            Some(chunk) => chunk,
+            None => {
+                uploads.used = 0;
+                uploads.current.insert(self.device.staging().acquire(ChunkSize::Small)?)
+            }
         };
         let offset = uploads.used;
         chunk.write(offset, bytes)?;
         uploads.used = (offset + size).next_multiple_of(256);
-        Ok(chunk.range(offset, size))
+        let range = chunk.range(offset, size);
+        Ok(Upload { buffer: range.buffer.clone(), offset: range.offset, size })
+    }
+}
+
+/// Bytes in memory that the device sees.
+pub(crate) struct Upload {
+    buffer: Arc<dyn Buffer>,
+    offset: u64,
+    size: u64,
+}
+
+impl Upload {
+    /// The bytes as commands name them.
+    pub(crate) fn range(&self) -> BufferRange<'_> {
+        BufferRange { buffer: &self.buffer, offset: self.offset, size: self.size }
     }
 }
 
@@ -535,22 +564,8 @@ fn bind<'a>(
     let bind_one = |(used, &place): (&Use<'_>, &usize)| {
         let state = held.get(place).ok_or_else(|| Error::internal("an allocation not held"))?;
         let live = state.live_at(used.address)?;
+        let available = live.check_range(used.address, used.size, used.writes)?;
         let skip = used.address - live.address;
-        let available = live.size - skip.min(live.size);
-        if used.size > available {
-            return Err(Error::invalid(format!(
-                "{} bytes at address {:#x} reach past the end of the allocation of {} bytes at \
-                 {:#x}, of which {available} are left there",
-                used.size, used.address, live.size, live.address
-            )));
-        }
-        if used.writes && live.read_only {
-            return Err(Error::invalid(format!(
-                "the tensor at address {:#x} was imported read-only and would be written to; \
-                 import or copy it writable",
-                used.address
-            )));
-        }
         Ok(Bound {
             buffer: live.block.buffer(),
             offset: live.offset + skip,

@@ -49,6 +49,8 @@ pub(crate) struct Live {
     pub(crate) shares: u32,
     /// Imported as read-only: no copy or kernel may write to it.
     pub(crate) read_only: bool,
+    /// Memory of somebody else's, used in place.
+    pub(crate) imported: bool,
     /// What must be dropped after the last use: an imported tensor.
     pub(crate) owner: Option<Box<dyn Any + Send>>,
 }
@@ -80,6 +82,26 @@ fn freed(address: u64) -> Error {
 }
 
 impl Live {
+    /// Bytes from `address`, which lies in it, to its end, if `size` are among them and may be
+    /// written where they are to be.
+    pub(crate) fn check_range(&self, address: u64, size: u64, writes: bool) -> Result<u64> {
+        let available = self.size - (address - self.address).min(self.size);
+        if size > available {
+            return Err(Error::invalid(format!(
+                "{size} bytes at address {address:#x} reach past the end of the allocation of {} \
+                 bytes at {:#x}, of which {available} are left there",
+                self.size, self.address
+            )));
+        }
+        if writes && self.read_only {
+            return Err(Error::invalid(format!(
+                "the tensor at address {address:#x} was imported read-only and would be written \
+                 to; import or copy it writable"
+            )));
+        }
+        Ok(available)
+    }
+
     /// Whether an address lies in it. That of a zero-byte allocation lies in it.
     pub(crate) fn contains(&self, address: u64) -> bool {
         address >= self.address && address - self.address < self.size.max(1)

@@ -1,7 +1,6 @@
 //! An arena: all memory of one kind. It decides when the driver is asked for a block and when one
 //! is given back.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -86,6 +85,7 @@ impl Arena {
             kind: self.kind,
             shares: 1,
             read_only: false,
+            imported: false,
             owner: None,
         });
         drop(allocation);
@@ -115,7 +115,8 @@ impl Arena {
             kind: self.kind,
             shares: 1,
             read_only: import.read_only,
-            owner: Some(import.owner),
+            imported: true,
+            owner: None,
         });
         drop(allocation);
         block.set_entries(0, 1, PageEntry::Allocation(record));
@@ -327,6 +328,4 @@ pub(crate) struct Import {
     pub(crate) size: u64,
     /// No copy or kernel may write to it.
     pub(crate) read_only: bool,
-    /// Dropped after the last use.
-    pub(crate) owner: Box<dyn Any + Send>,
 }

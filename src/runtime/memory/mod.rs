@@ -24,7 +24,7 @@ use crate::{Error, Result};
 
 pub(crate) use self::allocation::{Allocation, AllocationState};
 pub(crate) use self::arena::Import;
-use self::block::Block;
+pub(crate) use self::block::Block;
 use self::pool::Place;
 
 /// All memory of one device.
@@ -88,8 +88,12 @@ pub(crate) struct Disowned {
     pub(crate) owner: Box<dyn Any + Send>,
     /// The uses still remembered.
     pub(crate) points: Vec<Point>,
-    /// Keeps the memory known to the driver until then.
-    pub(crate) block: Arc<Block>,
+    /// Keeps imported memory known to the driver until then.
+    pub(crate) block: Option<Arc<Block>>,
+}
+
+fn points_of(usage: &Usage, wanted: bool) -> Vec<Point> {
+    usage.all().filter(|_| wanted).map(|access| access.point).collect()
 }
 
 impl Memory {
@@ -155,22 +159,21 @@ impl Memory {
         }
         let Some(mut live) = state.live.take() else { return Ok(None) };
         let usage = match live.place {
-            Place::Slot { .. } => Usage::default(),
+            Place::Slot { .. } if live.owner.is_none() => Usage::default(),
+            Place::Slot { .. } => state.usage.clone(),
             Place::Pages { .. } | Place::Whole => std::mem::take(&mut state.usage),
         };
         drop(state);
         let arena = self.arena(live.kind);
-        match live.owner.take() {
-            None => {
-                arena.give_back(&live, record, usage);
-                Ok(None)
-            }
-            Some(owner) => {
-                arena.disown(&live, record);
-                let points = usage.all().map(|access| access.point).collect();
-                Ok(Some(Disowned { owner, points, block: live.block }))
-            }
+        if !live.imported {
+            let owner = live.owner.take();
+            let points = points_of(&usage, owner.is_some());
+            arena.give_back(&live, record, usage);
+            return Ok(owner.map(|owner| Disowned { owner, points, block: None }));
         }
+        arena.disown(&live, record);
+        let owner = live.owner.take().unwrap_or(Box::new(()));
+        Ok(Some(Disowned { owner, points: points_of(&usage, true), block: Some(live.block) }))
     }
 
     /// Gives unused blocks back to the driver; how many bytes.

@@ -1,0 +1,477 @@
+//! Copies between tensors of the host and of devices, of any shape, stride and size.
+//!
+//! Towards the host a copy is complete when the call returns. From the host, the source may be
+//! changed when the call returns, and the rest happens in the stream's order; so does a copy
+//! between tensors of one device.
+
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use super::device::Device;
+use super::mapped;
+use super::runs::{Piece, Runs};
+use super::staging::{Chunk, ChunkSize};
+use super::stream::{Stream, Use};
+use super::tensor::TensorView;
+use super::timeline::Point;
+use crate::hal::{CopyRegion, Deadline, MemoryKind, Stages};
+use crate::module::DataType;
+use crate::{Error, Result};
+
+/// Pieces of this many bytes and less travel with the stream's small uploads.
+const SMALL: u64 = 64 << 10;
+/// Chunks on their way from the device while the host empties earlier ones.
+const READS_IN_FLIGHT: usize = 4;
+/// Regions of one copy command.
+const MAX_REGIONS: usize = 1 << 14;
+/// Bytes of a piece of a copy between devices.
+const BETWEEN_DEVICES: u64 = 16 << 20;
+/// From here on the device fetches from and writes to pinned memory of the host in place.
+const PINNED_IN_PLACE: u64 = 64 << 10;
+
+const BYTE: DataType = DataType::new(DataType::UINT, 8);
+
+/// One side of a copy.
+pub struct Side<'a> {
+    /// The tensor.
+    pub view: TensorView<'a>,
+    /// Its device; `None` for the host's memory.
+    pub device: Option<&'a Arc<Device>>,
+}
+
+/// Copies the elements of `from` to those of `to`.
+///
+/// # Safety
+/// A side on the host must be memory that the copy may read or write for the length of the call.
+pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Result<()> {
+    check(&from.view, &to.view)?;
+    if from.view.nbytes() == 0 {
+        return Ok(());
+    }
+    let (source, target) = (from.view.require_data()?, to.view.require_data()?);
+    match (from.device, to.device) {
+        (None, None) => {
+            let (source, target) = (HostSide::new(&source)?, HostSide::new(&target)?);
+            host_to_host(source, target);
+            Ok(())
+        }
+        (None, Some(device)) => {
+            same_device(device, stream)?;
+            if let Some(pinned) = pinned_in_place(device, &source) {
+                on_device(device, stream, &pinned, &target)?;
+                return device.wait(stream.mark()?, Deadline::Never);
+            }
+            host_to_device(HostSide::new(&source)?, device, stream, &target)
+        }
+        (Some(device), None) => {
+            same_device(device, stream)?;
+            if let Some(pinned) = pinned_in_place(device, &target) {
+                on_device(device, stream, &source, &pinned)?;
+                device.wait(stream.mark()?, Deadline::Never)?;
+                return mapped::invalidate(device, pinned.address(), pinned.nbytes());
+            }
+            device_to_host(device, stream, &source, HostSide::new(&target)?)?;
+            device.check_health()
+        }
+        (Some(a), Some(b)) if Arc::ptr_eq(a, b) => {
+            same_device(a, stream)?;
+            on_device(a, stream, &source, &target)
+        }
+        (Some(a), Some(b)) => between_devices(a, b, stream, &source, &target),
+    }
+}
+
+fn check(from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
+    let contiguous = from.is_contiguous() && to.is_contiguous();
+    if from.nbytes() != to.nbytes() || (!contiguous && from.element_bytes() != to.element_bytes()) {
+        return Err(Error::invalid(format!(
+            "a copy from {:?} of {} ({} bytes) to {:?} of {} ({} bytes): the sizes differ",
+            from.shape,
+            from.dtype,
+            from.nbytes(),
+            to.shape,
+            to.dtype,
+            to.nbytes()
+        )));
+    }
+    if !contiguous && without_ones(from.shape).ne(without_ones(to.shape)) {
+        return Err(Error::invalid(format!(
+            "a strided copy from shape {:?} to shape {:?}: the shapes differ",
+            from.shape, to.shape
+        )));
+    }
+    Ok(())
+}
+
+fn without_ones(shape: &[i64]) -> impl Iterator<Item = i64> + '_ {
+    shape.iter().copied().filter(|&extent| extent != 1)
+}
+
+fn same_device(device: &Arc<Device>, stream: &Arc<Stream>) -> Result<()> {
+    if Arc::ptr_eq(device, stream.device()) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "the stream belongs to device {}, the tensor to device {}",
+        stream.device().id(),
+        device.id()
+    )))
+}
+
+/// A tensor in host memory, walked in row-major order.
+struct HostSide {
+    base: *mut u8,
+    runs: Runs,
+}
+
+impl HostSide {
+    fn new(view: &TensorView<'_>) -> Result<Self> {
+        Ok(Self { base: view.address() as *mut u8, runs: Runs::new(view)? })
+    }
+
+    /// Moves the next bytes into all of `target`.
+    fn read(&mut self, target: &mut [MaybeUninit<u8>]) {
+        let mut rest = target;
+        while !rest.is_empty()
+            && let Some(piece) = self.runs.take(rest.len() as u64)
+        {
+            let (now, later) = rest.split_at_mut(piece.size as usize);
+            // SAFETY: the piece lies in the caller's tensor (a contract of `copy`), the target in
+            // `now`, which is as long. The host may pass overlapping tensors: `copy`, not
+            // `copy_nonoverlapping`.
+            unsafe { now.as_mut_ptr().cast::<u8>().copy_from(self.at(piece), now.len()) };
+            rest = later;
+        }
+    }
+
+    /// Moves all of `source` to the next bytes.
+    fn write(&mut self, source: &[u8]) {
+        let mut rest = source;
+        while !rest.is_empty()
+            && let Some(piece) = self.runs.take(rest.len() as u64)
+        {
+            let (now, later) = rest.split_at(piece.size as usize);
+            // SAFETY: as in `read`.
+            unsafe { self.at(piece).copy_from(now.as_ptr(), now.len()) };
+            rest = later;
+        }
+    }
+
+    fn at(&self, piece: Piece) -> *mut u8 {
+        self.base.wrapping_offset(piece.offset as isize)
+    }
+}
+
+fn host_to_host(mut from: HostSide, mut to: HostSide) {
+    let mut from_piece: Option<Piece> = None;
+    while let Some(target) = to.runs.take(u64::MAX) {
+        let mut done = 0;
+        while done < target.size {
+            let Some(source) = from_piece.take().or_else(|| from.runs.take(u64::MAX)) else {
+                return;
+            };
+            let size = source.size.min(target.size - done);
+            // SAFETY: both pieces lie in the caller's tensors (a contract of `copy`), which may
+            // overlap.
+            unsafe {
+                to.at(target).wrapping_add(done as usize).copy_from(from.at(source), size as usize)
+            };
+            done += size;
+            if size < source.size {
+                let offset = source.offset + size as i64;
+                from_piece = Some(Piece { offset, size: source.size - size });
+            }
+        }
+    }
+}
+
+/// The bytes that a tensor on a device spans, and the walk over them.
+struct DeviceSide<'a> {
+    device: &'a Arc<Device>,
+    /// The lowest address that an element touches.
+    start: u64,
+    /// Bytes from there to the end of the highest one.
+    span: u64,
+    /// Bytes from `start` to the first element.
+    first: i64,
+    runs: Runs,
+}
+
+impl<'a> DeviceSide<'a> {
+    fn new(device: &'a Arc<Device>, view: &TensorView<'_>) -> Result<Self> {
+        let (low, high) = view.span();
+        let start = view.address().wrapping_add_signed(low);
+        Ok(Self { device, start, span: (high - low) as u64, first: -low, runs: Runs::new(view)? })
+    }
+
+    fn as_use(&self, writes: bool) -> Result<Use<'a>> {
+        let allocation = self.device.memory().find(self.start)?;
+        Ok(Use { allocation, address: self.start, size: self.span, writes })
+    }
+
+    /// The next pieces, of at most `limit` bytes together and few enough for one command, as bytes
+    /// from `start`; how many bytes they are.
+    fn next(&mut self, limit: u64, pieces: &mut Vec<Piece>) -> u64 {
+        pieces.clear();
+        let mut total = 0;
+        while pieces.len() < MAX_REGIONS
+            && let Some(piece) = self.runs.take(limit - total)
+        {
+            total += piece.size;
+            pieces.push(Piece { offset: piece.offset + self.first, size: piece.size });
+        }
+        total
+    }
+}
+
+fn host_to_device(
+    mut host: HostSide,
+    device: &Arc<Device>,
+    stream: &Arc<Stream>,
+    target: &TensorView<'_>,
+) -> Result<()> {
+    let mut side = DeviceSide::new(device, target)?;
+    let wait = side.span > PINNED_IN_PLACE;
+    let direct = mapped::write(device, side.start, side.span, wait, |bytes| {
+        while let Some(piece) = side.runs.take(u64::MAX) {
+            let start = (piece.offset + side.first) as usize;
+            if let Some(target) = bytes.get_mut(start..start + piece.size as usize) {
+                host.read(target);
+            }
+        }
+    })?;
+    if direct {
+        return Ok(());
+    }
+    let mut pieces = Vec::new();
+    while side.runs.left() > 0 {
+        let small = side.runs.left() <= SMALL;
+        let size = if small { ChunkSize::Small } else { ChunkSize::Bulk };
+        let mut chunk = device.staging().acquire(size)?;
+        let bytes = side.next(chunk.bytes(), &mut pieces);
+        chunk.write_with(bytes, |target| host.read(target))?;
+        stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
+            let [target] = recording.bound else { return Err(wrong_uses()) };
+            let source = chunk.range(0, bytes);
+            let regions = regions(&pieces, |dense, piece| CopyRegion {
+                src_offset: source.offset + dense,
+                dst_offset: target.offset + piece.offset as u64,
+                size: piece.size,
+            });
+            recording.commands.copy(source.buffer, target.buffer, &regions)?;
+            recording.keep(chunk);
+            Ok(())
+        })?;
+        if !small {
+            stream.flush()?;
+        }
+    }
+    Ok(())
+}
+
+fn device_to_host(
+    device: &Arc<Device>,
+    stream: &Arc<Stream>,
+    source: &TensorView<'_>,
+    mut host: HostSide,
+) -> Result<()> {
+    let mut side = DeviceSide::new(device, source)?;
+    let direct = mapped::read(device, side.start, side.span, |bytes| {
+        while let Some(piece) = side.runs.take(u64::MAX) {
+            let start = (piece.offset + side.first) as usize;
+            if let Some(source) = bytes.get(start..start + piece.size as usize) {
+                host.write(source);
+            }
+        }
+    })?;
+    if direct {
+        return Ok(());
+    }
+    let mut reads = Reads { device, in_flight: VecDeque::new() };
+    let mut pieces = Vec::new();
+    while side.runs.left() > 0 {
+        if reads.in_flight.len() == READS_IN_FLIGHT {
+            reads.finish_oldest(&mut host)?;
+        }
+        let small = side.runs.left() <= ChunkSize::Small.bytes();
+        let size = if small { ChunkSize::Small } else { ChunkSize::Bulk };
+        let chunk = device.staging().acquire(size)?;
+        let bytes = side.next(chunk.bytes(), &mut pieces);
+        stream.record(&[side.as_use(false)?], Stages::TRANSFER, |recording| {
+            let [source] = recording.bound else { return Err(wrong_uses()) };
+            let target = chunk.range(0, bytes);
+            let regions = regions(&pieces, |dense, piece| CopyRegion {
+                src_offset: source.offset + piece.offset as u64,
+                dst_offset: target.offset + dense,
+                size: piece.size,
+            });
+            recording.commands.copy(source.buffer, target.buffer, &regions)?;
+            recording.host_will_read();
+            Ok(())
+        })?;
+        reads.in_flight.push_back((chunk, stream.mark()?, bytes));
+    }
+    while !reads.in_flight.is_empty() {
+        reads.finish_oldest(&mut host)?;
+    }
+    Ok(())
+}
+
+/// Chunks that the device is filling. They go back to the pool in any case, each with the point
+/// after which nothing writes to it.
+struct Reads<'a> {
+    device: &'a Arc<Device>,
+    in_flight: VecDeque<(Chunk, Point, u64)>,
+}
+
+impl Reads<'_> {
+    fn finish_oldest(&mut self, host: &mut HostSide) -> Result<()> {
+        let Some((_, point, _)) = self.in_flight.front() else { return Ok(()) };
+        self.device.wait(*point, Deadline::Never)?;
+        // Loss may be told by no call before this one; what the chunk holds would be undefined.
+        self.device.check_health()?;
+        if let Some((chunk, point, bytes)) = self.in_flight.pop_front() {
+            let result = chunk.read(bytes).map(|source| host.write(source));
+            self.device.staging().retire(chunk, point);
+            result?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Reads<'_> {
+    fn drop(&mut self) {
+        for (chunk, point, _) in self.in_flight.drain(..) {
+            self.device.staging().retire(chunk, point);
+        }
+    }
+}
+
+fn on_device(
+    device: &Arc<Device>,
+    stream: &Arc<Stream>,
+    source: &TensorView<'_>,
+    target: &TensorView<'_>,
+) -> Result<()> {
+    let (from, to) = (DeviceSide::new(device, source)?, DeviceSide::new(device, target)?);
+    let overlap = from.start < to.start + to.span && to.start < from.start + from.span;
+    if !overlap {
+        return copy_on_device(stream, from, to);
+    }
+    // A copy command may not overlap itself: it goes through memory of its own.
+    let bytes = source.nbytes();
+    let address = device.allocate(bytes, 1, MemoryKind::Device)?;
+    let packed = |view: &TensorView<'_>| -> Result<DeviceSide<'_>> {
+        let dense = TensorView { data: address, byte_offset: 0, strides: None, ..*view };
+        Ok(DeviceSide { device, start: address, span: bytes, first: 0, runs: Runs::new(&dense)? })
+    };
+    let result = packed(source)
+        .and_then(|scratch| copy_on_device(stream, from, scratch))
+        .and_then(|()| copy_on_device(stream, packed(source)?, to));
+    device.free(address)?;
+    result
+}
+
+fn copy_on_device(
+    stream: &Arc<Stream>,
+    mut from: DeviceSide<'_>,
+    mut to: DeviceSide<'_>,
+) -> Result<()> {
+    let mut rest: Option<Piece> = None;
+    let mut regions = Vec::new();
+    loop {
+        regions.clear();
+        while regions.len() < MAX_REGIONS {
+            let Some(source) = rest.take().or_else(|| from.runs.take(u64::MAX)) else { break };
+            let Some(target) = to.runs.take(source.size) else { break };
+            regions.push(CopyRegion {
+                src_offset: (source.offset + from.first) as u64,
+                dst_offset: (target.offset + to.first) as u64,
+                size: target.size,
+            });
+            if target.size < source.size {
+                let offset = source.offset + target.size as i64;
+                rest = Some(Piece { offset, size: source.size - target.size });
+            }
+        }
+        if regions.is_empty() {
+            return Ok(());
+        }
+        stream.record(&[from.as_use(false)?, to.as_use(true)?], Stages::TRANSFER, |recording| {
+            let [source, target] = recording.bound else { return Err(wrong_uses()) };
+            for region in &mut regions {
+                region.src_offset += source.offset;
+                region.dst_offset += target.offset;
+            }
+            recording.commands.copy(source.buffer, target.buffer, &regions)
+        })?;
+    }
+}
+
+/// Through the host, piece by piece. The target's part happens on its device's own order: the call
+/// returns once the source has been read and the target's writes are on their way.
+fn between_devices(
+    from: &Arc<Device>,
+    to: &Arc<Device>,
+    stream: &Arc<Stream>,
+    source: &TensorView<'_>,
+    target: &TensorView<'_>,
+) -> Result<()> {
+    if !source.is_contiguous() || !target.is_contiguous() {
+        return Err(Error::unsupported(
+            "a strided copy between two devices; make both sides contiguous",
+        ));
+    }
+    let own = |device: &Arc<Device>| match Arc::ptr_eq(device, stream.device()) {
+        true => Ok(stream.clone()),
+        false => super::thread::stream(device),
+    };
+    let (reader, writer) = (own(from)?, own(to)?);
+    let mut bounce = Vec::new();
+    let total = source.nbytes();
+    let mut done = 0;
+    while done < total {
+        let size = (total - done).min(BETWEEN_DEVICES);
+        bounce.resize(size as usize, 0u8);
+        let shape = [size as i64];
+        let bytes =
+            |view: &TensorView<'_>, data| TensorView::new(view.device, data, 0, &shape, None, BYTE);
+        let host = bytes(source, bounce.as_mut_ptr() as u64)?;
+        let piece = bytes(source, source.address() + done)?;
+        device_to_host(from, &reader, &piece, HostSide::new(&host)?)?;
+        from.check_health()?;
+        let piece = bytes(target, target.address() + done)?;
+        host_to_device(HostSide::new(&host)?, to, &writer, &piece)?;
+        done += size;
+    }
+    Ok(())
+}
+
+/// The device's view of a contiguous tensor in host memory that this library pinned or imported,
+/// if the device should use it in place.
+fn pinned_in_place<'a>(device: &Arc<Device>, host: &TensorView<'a>) -> Option<TensorView<'a>> {
+    if host.nbytes() < PINNED_IN_PLACE || !host.is_contiguous() {
+        return None;
+    }
+    let data = device.memory().device_address_of_host(host.address())?;
+    let allocation = device.memory().find(data).ok()?.lock();
+    let live = allocation.live_at(data).ok()?;
+    let fits = live.size - (data - live.address) >= host.nbytes();
+    fits.then_some(TensorView { data, byte_offset: 0, strides: None, ..*host })
+}
+
+/// The regions between packed bytes and `pieces`.
+fn regions(pieces: &[Piece], region: impl Fn(u64, &Piece) -> CopyRegion) -> Vec<CopyRegion> {
+    let mut dense = 0;
+    let with_place = |piece: &Piece| {
+        let made = region(dense, piece);
+        dense += piece.size;
+        made
+    };
+    pieces.iter().map(with_place).collect()
+}
+
+fn wrong_uses() -> Error {
+    Error::internal("a command was given other uses than it asked for")
+}

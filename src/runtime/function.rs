@@ -1,0 +1,138 @@
+//! Modules and their functions as the runtime holds them: pure data, plus what each device has made
+//! ready of a function.
+
+use std::sync::{Arc, Weak};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+use super::device::Device;
+use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
+use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
+use crate::{Error, Result};
+
+/// A kernel that can be launched on any device that fulfils its needs. May be used from any thread;
+/// it does not need its module to live on.
+pub struct Function {
+    info: Arc<module::Function>,
+    /// Its buffer arguments by rising binding.
+    buffers: Vec<BufferArg>,
+    bindings: Vec<BindingDesc>,
+    latest: ArcSwapOption<Ready>,
+    all: Mutex<Vec<Arc<Ready>>>,
+}
+
+/// One buffer argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferArg {
+    /// The argument's index.
+    pub(crate) arg: usize,
+    /// Where the shader finds it.
+    pub(crate) binding: u32,
+    /// Whether the kernel may write to it.
+    pub(crate) written: bool,
+}
+
+/// A function made ready for one device.
+pub(crate) struct Ready {
+    device: Weak<Device>,
+    pub(crate) executable: Arc<dyn Executable>,
+}
+
+impl Function {
+    /// The function called `name` of `module`.
+    pub fn of(module: &Module, name: &str) -> Result<Self> {
+        let info = module.function(name).ok_or_else(|| {
+            let names: Vec<_> = module.functions().iter().map(|f| f.name()).collect();
+            Error::not_found(format!(
+                "the module has no function `{name}`; it has {}",
+                names.join(", ")
+            ))
+        })?;
+        Ok(Self::new(info.clone()))
+    }
+
+    fn new(info: Arc<module::Function>) -> Self {
+        let mut buffers: Vec<_> = info
+            .buffers()
+            .map(|(arg, binding, written)| BufferArg { arg, binding, written })
+            .collect();
+        buffers.sort_unstable_by_key(|buffer| buffer.binding);
+        let storage = buffers.iter().map(|buffer| BindingDesc {
+            binding: buffer.binding,
+            kind: BindingKind::StorageBuffer,
+        });
+        let uniform = match info.scalars {
+            ScalarBlock::Uniform { binding, .. } => {
+                Some(BindingDesc { binding, kind: BindingKind::UniformBuffer })
+            }
+            ScalarBlock::None | ScalarBlock::PushConstants { .. } => None,
+        };
+        let mut bindings: Vec<_> = storage.chain(uniform).collect();
+        bindings.sort_unstable_by_key(|desc| desc.binding);
+        Self { info, buffers, bindings, latest: ArcSwapOption::empty(), all: Mutex::default() }
+    }
+
+    /// What the module says of it.
+    pub fn info(&self) -> &module::Function {
+        &self.info
+    }
+
+    /// Arguments of a launch: the function's own, then one extent per launch tag.
+    pub fn launch_arg_count(&self) -> usize {
+        self.info.args.len() + self.info.launch_args().count()
+    }
+
+    pub(crate) fn args(&self) -> &[ArgKind] {
+        &self.info.args
+    }
+
+    pub(crate) fn buffers(&self) -> &[BufferArg] {
+        &self.buffers
+    }
+
+    /// The bindings in the order in which a dispatch lists them.
+    pub(crate) fn bindings(&self) -> &[BindingDesc] {
+        &self.bindings
+    }
+
+    /// The function made ready for `device`: checked against its limits and compiled, once.
+    pub(crate) fn ready(&self, device: &Arc<Device>) -> Result<Arc<Ready>> {
+        let is_for = |ready: &Ready| std::ptr::eq(ready.device.as_ptr(), Arc::as_ptr(device));
+        if let Some(ready) = self.latest.load().as_ref()
+            && is_for(ready)
+        {
+            return Ok(ready.clone());
+        }
+        // Held while compiling: a second thread that wants the same waits rather than compiles.
+        let mut all = self.all.lock();
+        all.retain(|ready| ready.device.strong_count() > 0);
+        let ready = match all.iter().find(|ready| is_for(ready)) {
+            Some(ready) => ready.clone(),
+            None => {
+                let ready = Arc::new(self.make_ready(device)?);
+                all.push(ready.clone());
+                ready
+            }
+        };
+        self.latest.store(Some(ready.clone()));
+        Ok(ready)
+    }
+
+    fn make_ready(&self, device: &Arc<Device>) -> Result<Ready> {
+        check_function(&self.info, &device.properties().kernel)?;
+        let push_constant_bytes = match self.info.scalars {
+            ScalarBlock::PushConstants { size } => size,
+            ScalarBlock::None | ScalarBlock::Uniform { .. } => 0,
+        };
+        let executable = device.hal().create_executable(&ExecutableDesc {
+            name: self.info.name(),
+            spirv: &self.info.spirv,
+            entry_point: &self.info.entry.name,
+            bindings: &self.bindings,
+            push_constant_bytes,
+            required_subgroup_size: self.info.entry.subgroup_size,
+        })?;
+        Ok(Ready { device: Arc::downgrade(device), executable })
+    }
+}

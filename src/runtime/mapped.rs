@@ -1,0 +1,111 @@
+//! Access to device memory through the host's mapping of it, once the device is done with it. The
+//! allocation is held meanwhile, so work of other streams on it comes after.
+
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::device::Device;
+use super::timeline::Point;
+use crate::Result;
+use crate::hal::Deadline;
+
+/// Lets `fill` write the `size` bytes at `address` if the host sees them. If work on them is in
+/// flight, it is awaited if `wait` says so. Whether it was done.
+pub(crate) fn write(
+    device: &Arc<Device>,
+    address: u64,
+    size: u64,
+    wait: bool,
+    fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+) -> Result<bool> {
+    let mut fill = Some(fill);
+    access(device, address, size, Access { writes: true, wait, cached: false }, |buffer, range| {
+        // SAFETY: `range` is inside the mapping; the allocation is held and idle, so neither device
+        // nor another copy uses these bytes, and no reference to them exists.
+        let bytes = unsafe {
+            std::slice::from_raw_parts_mut(range.host.cast::<MaybeUninit<u8>>(), size as usize)
+        };
+        if let Some(fill) = fill.take() {
+            fill(bytes);
+        }
+        buffer.flush(range.offset..range.offset + size)
+    })
+}
+
+/// Lets `take` read the `size` bytes at `address` if the host sees them and reads them at its
+/// memory's speed. Work that writes them is awaited. Whether it was done.
+pub(crate) fn read(
+    device: &Arc<Device>,
+    address: u64,
+    size: u64,
+    take: impl FnOnce(&[u8]),
+) -> Result<bool> {
+    let mut take = Some(take);
+    let how = Access { writes: false, wait: true, cached: true };
+    access(device, address, size, how, |buffer, range| {
+        buffer.invalidate(range.offset..range.offset + size)?;
+        // SAFETY: as in `write`; memory of the driver is initialised in Rust's sense, as it comes
+        // from outside the language.
+        let bytes = unsafe { std::slice::from_raw_parts(range.host.cast_const(), size as usize) };
+        if let Some(take) = take.take() {
+            take(bytes);
+        }
+        Ok(())
+    })
+}
+
+/// Makes finished device writes to pinned memory visible to the host.
+pub(crate) fn invalidate(device: &Arc<Device>, address: u64, size: u64) -> Result<()> {
+    read(device, address, size, |_| {}).map(|_| ())
+}
+
+struct Access {
+    writes: bool,
+    wait: bool,
+    /// Only where the host reads through a cache.
+    cached: bool,
+}
+
+struct Range {
+    host: *mut u8,
+    /// Bytes from the buffer's start.
+    offset: u64,
+}
+
+fn access(
+    device: &Arc<Device>,
+    address: u64,
+    size: u64,
+    how: Access,
+    mut act: impl FnMut(&dyn crate::hal::Buffer, Range) -> Result<()>,
+) -> Result<bool> {
+    let allocation = device.memory().find(address)?;
+    loop {
+        let state = allocation.lock();
+        let live = state.live_at(address)?;
+        let skip = address - live.address;
+        live.check_range(address, size, how.writes)?;
+        let buffer = live.block.buffer();
+        let Some(mapping) = buffer.mapping().filter(|m| m.cached || !how.cached) else {
+            return Ok(false);
+        };
+        let passed = |point: &Point| device.timelines().has_passed(*point);
+        let pending: SmallVec<[Point; 4]> =
+            state.usage.before(how.writes).map(|a| a.point).filter(|p| !passed(p)).collect();
+        if pending.is_empty() {
+            let offset = live.offset + skip;
+            let host = mapping.ptr.as_ptr().wrapping_add(offset as usize);
+            return act(buffer.as_ref(), Range { host, offset }).map(|()| true);
+        }
+        if !how.wait {
+            return Ok(false);
+        }
+        drop(state);
+        for point in pending {
+            device.flush_timeline_up_to(point)?;
+            device.wait(point, Deadline::Never)?;
+        }
+    }
+}
