@@ -1,0 +1,390 @@
+//! A tensor as a caller describes it: checked once, borrowed for the length of a call.
+
+use std::fmt;
+
+use crate::module::DataType;
+use crate::{Error, Result};
+
+/// The most dimensions that are taken.
+pub const MAX_NDIM: usize = 64;
+
+/// A device as DLPack names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DeviceRef {
+    /// DLPack's device type.
+    pub device_type: i32,
+    /// Its index among the devices of that type.
+    pub device_id: i32,
+}
+
+impl DeviceRef {
+    /// `kDLCPU`.
+    pub const CPU: i32 = 1;
+    /// `kDLVulkan`.
+    pub const VULKAN: i32 = 7;
+
+    /// The host.
+    pub const fn cpu() -> Self {
+        Self { device_type: Self::CPU, device_id: 0 }
+    }
+
+    /// The Vulkan device at `device_id`.
+    pub const fn vulkan(device_id: i32) -> Self {
+        Self { device_type: Self::VULKAN, device_id }
+    }
+
+    /// Whether this is the host.
+    pub const fn is_cpu(self) -> bool {
+        self.device_type == Self::CPU
+    }
+
+    /// Refuses numbers that DLPack does not know and negative indices.
+    fn check(self) -> Result<Self> {
+        if device_type_name(self.device_type).is_none() {
+            return Err(Error::invalid(format!(
+                "device_type {} is unknown: kDLCPU (1) and kDLVulkan (7) are supported",
+                self.device_type
+            )));
+        }
+        if self.device_id < 0 {
+            return Err(Error::invalid(format!("device_id {} is negative", self.device_id)));
+        }
+        Ok(self)
+    }
+}
+
+impl fmt::Display for DeviceRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match device_type_name(self.device_type) {
+            Some(name) => write!(f, "{name}:{}", self.device_id),
+            None => write!(f, "device_type {}:{}", self.device_type, self.device_id),
+        }
+    }
+}
+
+/// A tensor's description, checked: nothing in it overflows, every extent is non-negative, and the
+/// type is one whose size is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorView<'a> {
+    /// Where the data is.
+    pub device: DeviceRef,
+    /// The data pointer: an address of the device's address space, or of the host.
+    pub data: u64,
+    /// Bytes from `data` to the first element.
+    pub byte_offset: u64,
+    /// Extents, outermost first.
+    pub shape: &'a [i64],
+    /// Strides in elements, one per extent; `None` for compact row-major.
+    pub strides: Option<&'a [i64]>,
+    /// The element type.
+    pub dtype: DataType,
+}
+
+impl<'a> TensorView<'a> {
+    /// Checks a description. A null `data` is taken, for prototypes; see [`Self::require_data`].
+    pub fn new(
+        device: DeviceRef,
+        data: u64,
+        byte_offset: u64,
+        shape: &'a [i64],
+        strides: Option<&'a [i64]>,
+        dtype: DataType,
+    ) -> Result<Self> {
+        let device = device.check()?;
+        check_dtype(dtype)?;
+        if shape.len() > MAX_NDIM {
+            return Err(Error::invalid(format!("ndim {} is over {MAX_NDIM}", shape.len())));
+        }
+        if let Some((axis, extent)) = shape.iter().enumerate().find(|(_, extent)| **extent < 0) {
+            return Err(Error::invalid(format!("shape[{axis}] is {extent}: negative")));
+        }
+        if let Some(strides) = strides
+            && strides.len() != shape.len()
+        {
+            return Err(Error::invalid(format!(
+                "{} strides for {} dimensions",
+                strides.len(),
+                shape.len()
+            )));
+        }
+        let view = Self { device, data, byte_offset, shape, strides, dtype };
+        view.check_extents()?;
+        Ok(view)
+    }
+
+    /// Refuses a null data pointer of a tensor that has bytes.
+    pub fn require_data(self) -> Result<Self> {
+        if self.data == 0 && self.nbytes() > 0 {
+            return Err(Error::invalid(format!(
+                "data is null, but the tensor has {} bytes",
+                self.nbytes()
+            )));
+        }
+        Ok(self)
+    }
+
+    /// The address of the first element.
+    pub fn address(&self) -> u64 {
+        self.data + self.byte_offset
+    }
+
+    /// Elements.
+    pub fn num_elements(&self) -> u64 {
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().map(|&e| e as u64).product() }
+    }
+
+    /// Bytes that the elements take when they stand side by side.
+    pub fn nbytes(&self) -> u64 {
+        packed_bytes(self.num_elements(), self.dtype).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of one element; `None` where elements do not end on byte boundaries.
+    pub fn element_bytes(&self) -> Option<u64> {
+        let bits = element_bits(self.dtype);
+        bits.is_multiple_of(8).then_some(bits / 8)
+    }
+
+    /// Whether the elements stand side by side in row-major order.
+    pub fn is_contiguous(&self) -> bool {
+        let Some(strides) = self.strides else { return true };
+        if self.num_elements() == 0 {
+            return true;
+        }
+        let mut expected = 1i64;
+        for (&extent, &stride) in self.shape.iter().zip(strides).rev() {
+            if extent != 1 && stride != expected {
+                return false;
+            }
+            expected = expected.wrapping_mul(extent);
+        }
+        true
+    }
+
+    /// The first and the one-past-last byte that an element touches, counted from
+    /// [`Self::address`]; the first is negative where a stride is. Both are 0 without elements.
+    pub fn span(&self) -> (i64, i64) {
+        self.checked_span().unwrap_or((0, i64::MAX))
+    }
+
+    /// `None` where a bound does not fit.
+    fn checked_span(&self) -> Option<(i64, i64)> {
+        if self.num_elements() == 0 {
+            return Some((0, 0));
+        }
+        if self.is_contiguous() {
+            return Some((0, i64::try_from(self.nbytes()).ok()?));
+        }
+        let bytes = i64::try_from(self.element_bytes()?).ok()?;
+        let (mut first, mut last) = (0i64, 0i64);
+        for (&extent, &stride) in self.shape.iter().zip(self.strides?) {
+            let reach = (extent - 1).checked_mul(stride)?.checked_mul(bytes)?;
+            if reach < 0 {
+                first = first.checked_add(reach)?;
+            } else {
+                last = last.checked_add(reach)?;
+            }
+        }
+        Some((first, last.checked_add(bytes)?))
+    }
+
+    fn check_extents(&self) -> Result<()> {
+        let Self { data, byte_offset, shape, dtype, .. } = *self;
+        let elements = if shape.contains(&0) {
+            Some(0)
+        } else {
+            shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64))
+        };
+        let bytes = elements.and_then(|n| packed_bytes(n, dtype)).filter(|&n| n <= MAX_BYTES);
+        let Some(bytes) = bytes else {
+            return Err(Error::invalid(format!(
+                "shape {shape:?} of {dtype} has more bytes than an address can count"
+            )));
+        };
+        let Some(start) = data.checked_add(byte_offset) else {
+            return Err(Error::invalid(format!(
+                "byte_offset {byte_offset}: data {data:#x} + byte_offset overflows"
+            )));
+        };
+        if self.element_bytes().is_none() && !self.is_contiguous() {
+            return Err(Error::unsupported(format!(
+                "strides of {dtype}: elements smaller than a byte are packed, and only compact \
+                 tensors of them are supported"
+            )));
+        }
+        let Some((first, end)) = self.checked_span() else {
+            return Err(Error::invalid(format!(
+                "strides {:?} with shape {shape:?} of {dtype} reach beyond the address space",
+                self.strides.unwrap_or_default()
+            )));
+        };
+        // A prototype's tensor starts at 0, so only a real address can be undercut.
+        let below = start != 0 && start.checked_add_signed(first).is_none();
+        if below || start.checked_add_signed(end).is_none() {
+            return Err(Error::invalid(format!(
+                "byte_offset {byte_offset}: the {bytes} bytes at data {data:#x} + byte_offset \
+                 leave the address space (strides reach from {first} to {end})"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// More cannot be addressed, and less than this keeps every later sum from overflowing.
+const MAX_BYTES: u64 = i64::MAX as u64;
+
+/// Bits that an element takes in memory.
+fn element_bits(dtype: DataType) -> u64 {
+    // A one-bit unsigned integer is the older spelling of a truth value, which takes a byte.
+    if dtype.is_bool() && dtype.lanes == 1 {
+        return 8;
+    }
+    u64::from(dtype.bits) * u64::from(dtype.lanes)
+}
+
+fn packed_bytes(elements: u64, dtype: DataType) -> Option<u64> {
+    elements.checked_mul(element_bits(dtype)).map(|bits| bits.div_ceil(8))
+}
+
+fn check_dtype(dtype: DataType) -> Result<()> {
+    const LAST_CODE: u8 = 17;
+    if dtype.code > LAST_CODE {
+        return Err(Error::invalid(format!(
+            "dtype.code {} is unknown: DLPack 1.3 ends at {LAST_CODE}",
+            dtype.code
+        )));
+    }
+    if !matches!(dtype.bits, 1 | 2 | 4 | 6 | 8 | 16 | 32 | 64 | 128) {
+        return Err(Error::invalid(format!(
+            "dtype.bits {} is not one of 1, 2, 4, 6, 8, 16, 32, 64, 128",
+            dtype.bits
+        )));
+    }
+    if !(dtype.lanes.is_power_of_two() || dtype.lanes == 3) {
+        return Err(Error::invalid(format!(
+            "dtype.lanes {} is neither 3 nor a power of two",
+            dtype.lanes
+        )));
+    }
+    Ok(())
+}
+
+/// DLPack's name of a device type, without its prefix.
+fn device_type_name(device_type: i32) -> Option<&'static str> {
+    Some(match device_type {
+        1 => "cpu",
+        2 => "cuda",
+        3 => "cuda_host",
+        4 => "opencl",
+        7 => "vulkan",
+        8 => "metal",
+        9 => "vpi",
+        10 => "rocm",
+        11 => "rocm_host",
+        12 => "ext_dev",
+        13 => "cuda_managed",
+        14 => "oneapi",
+        15 => "webgpu",
+        16 => "hexagon",
+        17 => "maia",
+        18 => "trn",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DlhalStatus;
+
+    const F32: DataType = DataType::new(DataType::FLOAT, 32);
+
+    fn view<'a>(shape: &'a [i64], strides: Option<&'a [i64]>, dtype: DataType) -> TensorView<'a> {
+        TensorView::new(DeviceRef::vulkan(0), 0x1000, 0, shape, strides, dtype).unwrap()
+    }
+
+    fn refused(view: Result<TensorView<'_>>, word: &str) {
+        let error = view.expect_err(word);
+        assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
+        assert!(error.message().contains(word), "`{word}` is not in: {error}");
+    }
+
+    #[test]
+    fn a_compact_tensor_counts_its_bytes() {
+        let matrix = view(&[3, 5], None, F32);
+        assert_eq!((matrix.num_elements(), matrix.nbytes(), matrix.span()), (15, 60, (0, 60)));
+        assert!(matrix.is_contiguous());
+    }
+
+    #[test]
+    fn rank_zero_is_one_element_and_a_zero_extent_is_none() {
+        assert_eq!(view(&[], None, F32).nbytes(), 4);
+        let empty = view(&[i64::MAX, 0, i64::MAX], None, F32);
+        assert_eq!((empty.nbytes(), empty.span()), (0, (0, 0)));
+    }
+
+    #[test]
+    fn strides_that_say_row_major_are_contiguous_whatever_stands_at_extent_one() {
+        assert!(view(&[2, 1, 4], Some(&[4, 999, 1]), F32).is_contiguous());
+        assert!(!view(&[2, 4], Some(&[1, 2]), F32).is_contiguous());
+    }
+
+    #[test]
+    fn the_span_covers_negative_strides() {
+        assert_eq!(view(&[4, 2], Some(&[-2, 1]), F32).span(), (-24, 8));
+        assert_eq!(view(&[3], Some(&[10]), F32).span(), (0, 84));
+        assert_eq!(view(&[3], Some(&[0]), F32).span(), (0, 4));
+    }
+
+    #[test]
+    fn small_types_are_packed_and_truth_values_take_a_byte() {
+        assert_eq!(view(&[5], None, DataType::new(DataType::INT, 4)).nbytes(), 3);
+        assert_eq!(view(&[5], None, DataType::new(DataType::UINT, 1)).nbytes(), 5);
+        assert_eq!(view(&[5], None, DataType::new(DataType::BOOL, 8)).nbytes(), 5);
+        let float16x4 = DataType { lanes: 4, ..DataType::new(DataType::FLOAT, 16) };
+        assert_eq!(view(&[5], None, float16x4).nbytes(), 40);
+    }
+
+    #[test]
+    fn strided_packed_elements_are_unsupported() {
+        let int4 = DataType::new(DataType::INT, 4);
+        let view = TensorView::new(DeviceRef::cpu(), 64, 0, &[2, 2], Some(&[4, 1]), int4);
+        assert_eq!(view.unwrap_err().status(), DlhalStatus::Unsupported);
+    }
+
+    #[test]
+    fn what_overflows_is_refused_with_the_field_named() {
+        let device = DeviceRef::vulkan(0);
+        let new = |data, offset| TensorView::new(device, data, offset, &[16], None, F32);
+        refused(new(0x1000, u64::MAX - 39), "byte_offset");
+        refused(new(0x8000_0000_0000_0000, 1 << 63), "byte_offset");
+        refused(new(u64::MAX - 40, 0), "byte_offset");
+        refused(TensorView::new(device, 0, 0, &[1 << 40, 1 << 40], None, F32), "shape");
+        refused(TensorView::new(device, 0, 0, &[1 << 61], None, F32), "shape");
+        refused(TensorView::new(device, 64, 0, &[2, 2], Some(&[i64::MAX, 1]), F32), "strides");
+        refused(TensorView::new(device, 64, 0, &[2, 2], Some(&[-100, 1]), F32), "strides");
+        assert!(new(0x1000, (1 << 32) + 3).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_tensor_is_refused_with_the_field_named() {
+        let new = |device, shape, dtype| TensorView::new(device, 64, 0, shape, None, dtype);
+        let device = DeviceRef::vulkan(0);
+        refused(new(device, &[2, -1], F32), "shape[1]");
+        refused(new(device, &[1; 65], F32), "ndim");
+        refused(new(device, &[1], DataType { lanes: 0, ..F32 }), "lanes");
+        refused(new(device, &[1], DataType { lanes: 5, ..F32 }), "lanes");
+        refused(new(device, &[1], DataType { bits: 3, ..F32 }), "bits");
+        refused(new(device, &[1], DataType { bits: 0, ..F32 }), "bits");
+        refused(new(device, &[1], DataType { code: 18, ..F32 }), "code");
+        refused(new(DeviceRef { device_type: 99, device_id: 0 }, &[1], F32), "device_type");
+        refused(new(DeviceRef::vulkan(-1), &[1], F32), "device_id");
+        refused(TensorView::new(device, 64, 0, &[1], Some(&[]), F32), "strides");
+    }
+
+    #[test]
+    fn null_data_is_legal_only_without_bytes() {
+        let null = |shape| TensorView::new(DeviceRef::cpu(), 0, 0, shape, None, F32).unwrap();
+        assert!(null(&[0]).require_data().is_ok());
+        refused(null(&[1]).require_data(), "data is null");
+    }
+}
