@@ -1,5 +1,6 @@
 //! What can go wrong: one status code for the caller's next step, one message for the person.
 
+use std::ffi::CStr;
 use std::fmt;
 
 /// What a call that can fail returns; 0 is success. The numbers are stable.
@@ -37,22 +38,45 @@ pub enum DlhalStatus {
 }
 
 impl DlhalStatus {
-    /// The status's name as the header spells it after `DLHAL_STATUS_`, in lower case with spaces.
+    /// All statuses, in the order of their numbers.
+    /// cbindgen:ignore
+    pub const ALL: [Self; 13] = [
+        Self::Ok,
+        Self::InvalidArgument,
+        Self::NotFound,
+        Self::Unsupported,
+        Self::OutOfMemory,
+        Self::DeviceLost,
+        Self::DeadlineExceeded,
+        Self::Aborted,
+        Self::FailedPrecondition,
+        Self::DataLoss,
+        Self::Io,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    /// The status's name in words.
     pub fn name(self) -> &'static str {
+        self.c_name().to_str().unwrap_or_default()
+    }
+
+    /// [`Self::name`] as C takes it.
+    pub fn c_name(self) -> &'static CStr {
         match self {
-            Self::Ok => "ok",
-            Self::InvalidArgument => "invalid argument",
-            Self::NotFound => "not found",
-            Self::Unsupported => "unsupported",
-            Self::OutOfMemory => "out of memory",
-            Self::DeviceLost => "device lost",
-            Self::DeadlineExceeded => "deadline exceeded",
-            Self::Aborted => "aborted",
-            Self::FailedPrecondition => "failed precondition",
-            Self::DataLoss => "data loss",
-            Self::Io => "I/O error",
-            Self::Unavailable => "unavailable",
-            Self::Internal => "internal error",
+            Self::Ok => c"ok",
+            Self::InvalidArgument => c"invalid argument",
+            Self::NotFound => c"not found",
+            Self::Unsupported => c"unsupported",
+            Self::OutOfMemory => c"out of memory",
+            Self::DeviceLost => c"device lost",
+            Self::DeadlineExceeded => c"deadline exceeded",
+            Self::Aborted => c"aborted",
+            Self::FailedPrecondition => c"failed precondition",
+            Self::DataLoss => c"data loss",
+            Self::Io => c"I/O error",
+            Self::Unavailable => c"unavailable",
+            Self::Internal => c"internal error",
         }
     }
 }
@@ -134,3 +158,16 @@ impl std::error::Error for Error {}
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_statuses_is_in_the_order_of_their_numbers() {
+        for (number, status) in DlhalStatus::ALL.into_iter().enumerate() {
+            assert_eq!(status as usize, number);
+        }
+        assert_eq!(Error::io("disk full").to_string(), "I/O error: disk full");
+    }
+}

@@ -15,7 +15,7 @@ pub mod ownership;
 mod runs;
 mod staging;
 mod stream;
-mod tensor;
+pub mod tensor;
 pub mod thread;
 mod timeline;
 mod usage;
