@@ -11,6 +11,6 @@ pub mod null;
 pub mod runtime;
 pub mod status;
 #[allow(dead_code)]
-mod vulkan;
+pub mod vulkan;
 
 pub use status::{DlhalStatus, Error, Result};

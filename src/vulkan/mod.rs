@@ -1,4 +1,86 @@
 //! The Vulkan driver: snapshot, plan, create. Nothing outside this folder names a `vk::` type, and
 //! nothing in it knows what a tensor is.
 
+mod budget;
+mod capabilities;
+mod device {
+    //! Stands in until devices are implemented.
+    use super::{instance::Instance, plan::Plan, snapshot::Snapshot};
+    use crate::hal::{Device, DeviceProperties};
+    use crate::{Error, Result};
+
+    pub(crate) fn create(
+        _: &std::sync::Arc<Instance>,
+        _: ash::vk::PhysicalDevice,
+        _: Snapshot,
+        _: Plan,
+        _: DeviceProperties,
+    ) -> Result<std::sync::Arc<dyn Device>> {
+        Err(Error::unsupported("Vulkan devices cannot be created yet"))
+    }
+}
+mod diagnose;
+mod driver;
+mod environment;
+mod features;
+mod instance;
+mod loader;
+mod manifests;
+mod memory_types;
+mod options;
 mod plan;
+mod probe;
+mod properties;
+mod quirks;
+mod snapshot;
+mod validation;
+
+use std::sync::Arc;
+
+use crate::hal::Driver;
+use crate::{Error, Result};
+
+/// Opens the Vulkan loader and lists the devices. Without a loader, a driver or a device the status
+/// is `Unavailable`, and the message says what was looked for and where. The environment is read
+/// anew in each call; the loader, once open, stays open.
+pub fn load() -> Result<Arc<dyn Driver>> {
+    Ok(Arc::new(driver::VulkanDriver::load(&options::Options::from_env())?))
+}
+
+/// Loader, environment, drivers, layers and devices as one text, with the reason for everything
+/// that was left out.
+pub fn diagnose() -> String {
+    diagnose::diagnose()
+}
+
+/// What the device at `index` of [`Driver::adapters`] says of itself, as JSON: the form of
+/// `tests/data/snapshots/`.
+pub fn snapshot_json(index: usize) -> Result<String> {
+    let driver = driver::VulkanDriver::load(&options::Options::from_env())?;
+    let found = driver.found().get(index).ok_or_else(|| {
+        Error::not_found(format!(
+            "there is no Vulkan adapter {index}; there are {}",
+            driver.found().len()
+        ))
+    })?;
+    let snapshot = found.snapshot.clone()?;
+    serde_json::to_string_pretty(&snapshot)
+        .map(|text| text + "\n")
+        .map_err(|error| Error::internal(format!("writing the snapshot: {error}")))
+}
+
+/// What the validation layer (`DLHAL_VALIDATION=1`) has complained about in this process, oldest
+/// first; a test fails on any.
+pub fn validation_messages() -> Vec<String> {
+    validation::messages()
+}
+
+/// A packed version as people write it.
+fn version_text(version: u32) -> String {
+    let (major, minor, patch) = (
+        ash::vk::api_version_major(version),
+        ash::vk::api_version_minor(version),
+        ash::vk::api_version_patch(version),
+    );
+    format!("{major}.{minor}.{patch}")
+}
