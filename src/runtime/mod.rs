@@ -15,11 +15,13 @@ pub mod ownership;
 mod runs;
 mod staging;
 mod stream;
+pub mod system;
 pub mod tensor;
 pub mod thread;
 mod timeline;
 mod usage;
 mod value;
+mod visible;
 mod worker;
 pub mod workspace;
 

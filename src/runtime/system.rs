@@ -1,0 +1,145 @@
+//! The process's devices: found on first use, created one by one as they are needed, and given up
+//! by [`shutdown`], after which the next use finds them anew.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
+use once_cell::sync::OnceCell;
+use parking_lot::Mutex;
+
+use super::device::Device;
+use super::tensor::DeviceRef;
+use super::{fork, thread, visible};
+use crate::hal::{DeviceType, Driver};
+use crate::{DlhalStatus, Error, Result, vulkan};
+
+/// What was found.
+struct System {
+    driver: Arc<dyn Driver>,
+    devices: Vec<Slot>,
+}
+
+struct Slot {
+    /// The adapter's index in the driver's list.
+    adapter: usize,
+    device: OnceCell<Arc<Device>>,
+}
+
+static SYSTEM: ArcSwapOption<System> = ArcSwapOption::const_empty();
+/// Serialises finding and shutting down.
+static CHANGING: Mutex<()> = Mutex::new(());
+static WAS_SHUT_DOWN: AtomicBool = AtomicBool::new(false);
+
+/// How many devices there are: 0 where there is no loader, no driver or no usable device, for which
+/// [`diagnose`] gives the reasons. A wrong `DLHAL_VISIBLE_DEVICES` is an error.
+pub fn device_count() -> Result<usize> {
+    match system() {
+        Ok(system) => Ok(system.devices.len()),
+        Err(error) if error.status() == DlhalStatus::Unavailable => {
+            log::info!("no device: {}", error.message());
+            Ok(0)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The device that DLPack's name stands for, created if it was not yet.
+pub fn device(name: DeviceRef) -> Result<Arc<Device>> {
+    let index = vulkan_index(name)?;
+    let system = system()?;
+    let slot = system.devices.get(index).ok_or_else(|| {
+        Error::not_found(format!(
+            "device {index} does not exist: there are {}; dlhal_diagnose() tells what was found",
+            system.devices.len()
+        ))
+    })?;
+    slot.device.get_or_try_init(|| create(&system, slot, name.device_id)).cloned()
+}
+
+/// The device if it has been created; `None` if nothing can have been made on it.
+pub fn existing_device(name: DeviceRef) -> Result<Option<Arc<Device>>> {
+    let index = vulkan_index(name)?;
+    let system = SYSTEM.load_full();
+    let slot = system.as_ref().and_then(|system| system.devices.get(index));
+    Ok(slot.and_then(|slot| slot.device.get()).cloned())
+}
+
+/// Whether what does not exist now may have existed before a shutdown.
+pub fn was_shut_down() -> bool {
+    WAS_SHUT_DOWN.load(Ordering::Acquire)
+}
+
+/// Finishes all work, runs what was deferred, and gives up devices and driver. What is still held
+/// of them (streams, functions, exported tensors) keeps its device alive until it is dropped. May
+/// be repeated; the next use finds the devices anew.
+pub fn shutdown() {
+    let _changing = CHANGING.lock();
+    let Some(system) = SYSTEM.swap(None) else { return };
+    WAS_SHUT_DOWN.store(true, Ordering::Release);
+    for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
+        device.close();
+    }
+    thread::forget_all();
+}
+
+/// What was found and why anything was left out, as text.
+pub fn diagnose() -> String {
+    let mut text = vulkan::diagnose();
+    text.push_str("\nDevices in use order\n");
+    match system() {
+        Err(error) => text.push_str(&format!("  none: {error}\n")),
+        Ok(system) if system.devices.is_empty() => {
+            text.push_str("  none: DLHAL_VISIBLE_DEVICES names none\n");
+        }
+        Ok(system) => {
+            for (number, slot) in system.devices.iter().enumerate() {
+                let name = system.driver.adapters().get(slot.adapter).map(|a| &a.info.name);
+                text.push_str(&format!("  {number}: {}\n", name.map_or("?", String::as_str)));
+            }
+        }
+    }
+    text
+}
+
+fn vulkan_index(name: DeviceRef) -> Result<usize> {
+    if name.device_type != DeviceRef::VULKAN {
+        return Err(Error::invalid(format!(
+            "{name} is no Vulkan device; device_type must be {} (kDLVulkan)",
+            DeviceRef::VULKAN
+        )));
+    }
+    usize::try_from(name.device_id)
+        .map_err(|_| Error::invalid(format!("device_id {} is negative", name.device_id)))
+}
+
+fn system() -> Result<Arc<System>> {
+    fork::check()?;
+    if let Some(system) = SYSTEM.load_full() {
+        return Ok(system);
+    }
+    let _changing = CHANGING.lock();
+    if let Some(system) = SYSTEM.load_full() {
+        return Ok(system);
+    }
+    fork::watch();
+    let driver = vulkan::load()?;
+    let spec = std::env::var("DLHAL_VISIBLE_DEVICES").ok();
+    let chosen = visible::select(driver.adapters(), spec.as_deref())?;
+    let devices = chosen.into_iter().map(|adapter| Slot { adapter, device: OnceCell::new() });
+    let system = Arc::new(System { devices: devices.collect(), driver });
+    SYSTEM.store(Some(system.clone()));
+    Ok(system)
+}
+
+fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
+    let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
+    let properties = device.properties();
+    if properties.device_type == DeviceType::Software {
+        log::warn!("device {id} is software on the processor: {}", properties.name);
+    }
+    for warning in &properties.warnings {
+        log::warn!("device {id}: {warning}");
+    }
+    Ok(device)
+}
