@@ -92,6 +92,11 @@ impl Device {
         &self.hal
     }
 
+    /// Creates a stream. Dropping it never waits: its work is done all the same.
+    pub fn create_stream(self: &Arc<Self>) -> Result<Arc<Stream>> {
+        Stream::new(self)
+    }
+
     /// Allocates `size` bytes at a multiple of `alignment`; the address of the first. Zero bytes
     /// get an address of their own.
     pub fn allocate(&self, size: u64, alignment: u64, kind: MemoryKind) -> Result<u64> {

@@ -79,6 +79,8 @@ struct Recorder {
     open: Option<Box<dyn CommandBuffer>>,
     /// Commands in the open batch.
     commands: u32,
+    /// Batches submitted since the stream was last idle as far as its user is concerned.
+    batches: u32,
     /// Numbers the stream's commands.
     sequence: u64,
     /// The last command that a barrier stands behind.
@@ -197,7 +199,7 @@ impl Stream {
                 }
             }
             drop(held);
-            if recorder.commands >= self.batch_limit(recorder) {
+            if recorder.commands >= recorder.batch_limit() {
                 self.submit(recorder)?;
             } else {
                 self.device.wake_worker();
@@ -227,7 +229,9 @@ impl Stream {
         self.device.wait(point, deadline)?;
         // Loss may be told by no call before this one; results read now would be undefined.
         self.device.check_health()?;
-        self.recycle(&mut self.recorder.lock())
+        let mut recorder = self.recorder.lock();
+        recorder.batches = 0;
+        self.recycle(&mut recorder)
     }
 
     /// Submits, and the point that is passed once all work of the stream so far is done.
@@ -270,7 +274,9 @@ impl Stream {
             recorder.seen_by_tick = recorder.sequence;
             return true;
         }
-        self.submit(&mut recorder).is_err()
+        let failed = self.submit(&mut recorder).is_err();
+        recorder.batches = 0;
+        failed
     }
 
     /// Uploads a stream keeps between batches go with it.
@@ -325,7 +331,7 @@ impl Stream {
                         order.unsubmitted = Some(point);
                         return Ok(order);
                     }
-                    order.waits.push(point);
+                    order.wait_for(point);
                 }
             }
         }
@@ -366,14 +372,6 @@ impl Stream {
         Ok(())
     }
 
-    /// Few commands while the device is idle, more the more batches it has to do.
-    fn batch_limit(&self, recorder: &Recorder) -> u32 {
-        match recorder.in_flight.len() {
-            0 => 1,
-            batches => (8 << batches.min(8)).min(LARGEST_BATCH),
-        }
-    }
-
     fn submit(&self, recorder: &mut Recorder) -> Result<()> {
         if !recorder.has_work() {
             return Ok(());
@@ -384,6 +382,7 @@ impl Stream {
         let result = self.hand_over(recorder, commands.as_deref_mut(), value);
         recorder.waits.clear();
         recorder.commands = 0;
+        recorder.batches += 1;
         recorder.host_reads = false;
         if let Err(error) = &result {
             recorder.failure.get_or_insert(error.clone());
@@ -507,6 +506,15 @@ impl Upload {
 }
 
 impl Recorder {
+    /// One command after a pause, so that the device starts at once; then more and more, so that it
+    /// never runs out while submitting costs less and less.
+    fn batch_limit(&self) -> u32 {
+        match self.batches {
+            0 => 1,
+            batches => (8 << batches.min(8)).min(LARGEST_BATCH),
+        }
+    }
+
     fn has_work(&self) -> bool {
         self.commands > 0 || !self.waits.is_empty()
     }
@@ -532,6 +540,16 @@ struct Order {
     waits: SmallVec<[Point; 4]>,
     /// A point to wait for whose stream has not submitted it.
     unsubmitted: Option<Point>,
+}
+
+impl Order {
+    /// Adds a wait; of two on one timeline the later covers both.
+    fn wait_for(&mut self, point: Point) {
+        match self.waits.iter_mut().find(|wait| wait.timeline == point.timeline) {
+            Some(wait) => wait.value = wait.value.max(point.value),
+            None => self.waits.push(point),
+        }
+    }
 }
 
 /// Locks every allocation used, each once, by rising address so that two streams cannot wait for

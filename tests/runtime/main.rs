@@ -1,0 +1,9 @@
+//! The runtime over the null driver: order, lifetimes and failures, looked at command by command.
+#![allow(clippy::unwrap_used)]
+
+mod copies;
+mod failures;
+mod lifetimes;
+mod memory;
+mod order;
+mod support;

@@ -1,0 +1,174 @@
+//! Barriers stand only where a hazard needs one; streams wait for each other where they must.
+
+use dlhal::null::Options;
+use dlhal::runtime::{Event, sync_streams, thread};
+
+use crate::support::Rig;
+
+fn rig() -> Rig {
+    Rig::new(Options::default())
+}
+
+#[test]
+fn independent_launches_have_no_barrier_between_them() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let buffers: Vec<_> = (0..9).map(|_| rig.alloc(256)).collect();
+    for triple in buffers.chunks(3) {
+        rig.add(triple[0], triple[1], triple[2], &stream).unwrap();
+    }
+    stream.flush().unwrap();
+    assert_eq!(rig.letters(), "DDD");
+}
+
+#[test]
+fn launches_that_share_only_inputs_have_no_barrier_between_them() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    rig.add(a, b, d, &stream).unwrap();
+    stream.flush().unwrap();
+    assert_eq!(rig.letters(), "DD");
+}
+
+#[test]
+fn a_read_after_a_write_has_one_barrier_before_it() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    rig.add(c, b, d, &stream).unwrap();
+    rig.add(c, a, rig.alloc(256), &stream).unwrap();
+    stream.flush().unwrap();
+    assert_eq!(rig.letters(), "DBDD");
+}
+
+#[test]
+fn a_write_after_a_read_and_a_write_after_a_write_have_barriers() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    rig.add(c, b, a, &stream).unwrap();
+    rig.add(d, d, a, &stream).unwrap();
+    stream.flush().unwrap();
+    assert_eq!(rig.letters(), "DBDBD");
+}
+
+#[test]
+fn a_copy_into_memory_that_a_kernel_reads_waits_for_the_kernel() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    rig.move_bytes(c, b, 256, &stream).unwrap();
+    rig.add(a, b, c, &stream).unwrap();
+    stream.flush().unwrap();
+    assert_eq!(rig.letters(), "DBCBD");
+}
+
+#[test]
+fn a_stream_waits_on_the_device_for_another_that_writes_what_it_reads() {
+    let rig = rig();
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &first).unwrap();
+    rig.add(c, b, d, &second).unwrap();
+    second.flush().unwrap();
+    let log = rig.null.log();
+    assert_eq!(log.len(), 2);
+    assert_eq!(log[1].waits, log[0].signals);
+}
+
+#[test]
+fn streams_that_share_only_what_they_read_do_not_wait_for_each_other() {
+    let rig = rig();
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &first).unwrap();
+    rig.add(a, b, d, &second).unwrap();
+    second.flush().unwrap();
+    assert!(rig.null.log().iter().all(|submitted| submitted.waits.is_empty()));
+}
+
+#[test]
+fn a_wait_that_was_made_is_not_made_again() {
+    let rig = rig();
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &first).unwrap();
+    for _ in 0..40 {
+        rig.add(c, b, d, &second).unwrap();
+    }
+    second.flush().unwrap();
+    let waits: usize = rig.null.log().iter().map(|submitted| submitted.waits.len()).sum();
+    assert_eq!(waits, 1);
+}
+
+#[test]
+fn streams_that_use_the_same_memory_in_opposite_order_do_not_deadlock() {
+    let rig = rig();
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..500).for_each(|_| rig.add(a, b, c, &first).unwrap()));
+        scope.spawn(|| (0..500).for_each(|_| rig.add(c, b, a, &second).unwrap()));
+    });
+    rig.device.sync().unwrap();
+    assert!(rig.null.log().iter().all(|submitted| submitted.completed));
+}
+
+#[test]
+fn a_stream_can_be_told_to_wait_for_another() {
+    let rig = rig();
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+    rig.add(a, a, b, &first).unwrap();
+    sync_streams(&first, &second).unwrap();
+    rig.add(c, c, rig.alloc(256), &second).unwrap();
+    second.flush().unwrap();
+    let log = rig.null.log();
+    assert_eq!(log[1].waits, log[0].signals);
+}
+
+#[test]
+fn an_event_is_done_once_the_work_before_it_is() {
+    let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let stream = thread::stream(&rig.device).unwrap();
+    let event = Event::new(&rig.device);
+    assert!(event.is_done().unwrap());
+    rig.add(rig.alloc(256), rig.alloc(256), rig.alloc(256), &stream).unwrap();
+    event.record(&stream).unwrap();
+    assert!(!event.is_done().unwrap());
+    rig.null.complete(1).unwrap();
+    assert!(event.is_done().unwrap());
+}
+
+#[test]
+fn work_flows_to_the_device_while_more_is_recorded() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+    for _ in 0..2000 {
+        rig.add(a, b, c, &stream).unwrap();
+    }
+    let submissions = rig.null.log().len();
+    assert!((6..1000).contains(&submissions), "{submissions} submissions for 2000 launches");
+}
+
+#[test]
+fn work_that_is_recorded_and_left_alone_is_submitted() {
+    let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+    // The first goes at once, as the device is idle; the second waits for company.
+    rig.add(a, b, c, &stream).unwrap();
+    rig.add(a, b, c, &stream).unwrap();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while rig.null.log().len() < 2 {
+        assert!(std::time::Instant::now() < end, "the second launch was never submitted");
+        std::thread::yield_now();
+    }
+    rig.null.complete(2).unwrap();
+}
