@@ -79,8 +79,7 @@ fn a_dispatch_calls_the_closure_with_its_bindings() {
             required_subgroup_size: None,
         })
         .unwrap();
-    let range =
-        |buffer: &Arc<dyn Buffer>| BufferRange { buffer: buffer.clone(), offset: 0, size: 4 };
+    let range = |buffer| BufferRange { buffer, offset: 0, size: 4 };
     let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
     commands
         .dispatch(&Dispatch {
@@ -101,7 +100,8 @@ fn a_buffer_lives_until_the_submission_that_uses_it_is_completed() {
     let device = null::Device::new(options);
     let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
     let dropped_early = buffer(&device, 64);
-    commands.fill(&BufferRange { buffer: dropped_early, offset: 0, size: 64 }, 7).unwrap();
+    commands.fill(&BufferRange { buffer: &dropped_early, offset: 0, size: 64 }, 7).unwrap();
+    drop(dropped_early);
     commands.finish().unwrap();
     let done = device.create_semaphore(0).unwrap();
     submit(&device, &*commands, &done, 1);

@@ -270,7 +270,7 @@ impl Recording {
     }
 
     fn keep_range(&mut self, range: &BufferRange) -> Result<Range> {
-        let buffer = self.keep(&range.buffer)?;
+        let buffer = self.keep(range.buffer)?;
         Ok(Range { buffer, offset: range.offset, size: range.size })
     }
 

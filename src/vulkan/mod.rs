@@ -2,36 +2,38 @@
 //! nothing in it knows what a tensor is.
 
 mod budget;
+mod buffer;
 mod capabilities;
-mod device {
-    //! Stands in until devices are implemented.
-    use super::{instance::Instance, plan::Plan, snapshot::Snapshot};
-    use crate::hal::{Device, DeviceProperties};
-    use crate::{Error, Result};
-
-    pub(crate) fn create(
-        _: &std::sync::Arc<Instance>,
-        _: ash::vk::PhysicalDevice,
-        _: Snapshot,
-        _: Plan,
-        _: DeviceProperties,
-    ) -> Result<std::sync::Arc<dyn Device>> {
-        Err(Error::unsupported("Vulkan devices cannot be created yet"))
-    }
-}
+mod command_buffer;
+mod conv;
+mod descriptor;
+mod device;
 mod diagnose;
 mod driver;
 mod environment;
+mod error;
+mod event;
+mod executable;
 mod features;
+mod fence;
 mod instance;
+mod layout;
 mod loader;
 mod manifests;
+mod memory;
 mod memory_types;
 mod options;
+mod pipeline_cache;
 mod plan;
 mod probe;
 mod properties;
+mod queue;
 mod quirks;
+mod raw_device;
+mod recording;
+mod retire;
+mod semaphore;
+mod shared;
 mod snapshot;
 mod validation;
 
