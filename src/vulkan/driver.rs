@@ -72,9 +72,6 @@ impl Driver for VulkanDriver {
         let snapshot = found.snapshot.clone()?;
         let plan = found.plan.clone()?;
         let properties = properties(&snapshot, &plan);
-        for warning in &properties.warnings {
-            log::warn!("{}: {warning}", properties.name);
-        }
         device::create(&self.instance, found.physical, snapshot, plan, properties)
     }
 }
