@@ -304,7 +304,6 @@ fn fits(dtype: DataType, shader: ScalarType, narrow: bool) -> bool {
         _ if dtype.is_bool() => integer,
         _ if dtype.is_integer() => integer && (shader.bits >= bits || narrow),
         _ if dtype.is_float() => !integer && shader.bits == bits,
-        // A format that shaders have no type for travels as its bits.
-        _ => integer && shader.bits == bits && dtype.code != DataType::COMPLEX,
+        _ => dtype.is_opaque_float() && integer && shader.bits == bits,
     }
 }

@@ -77,12 +77,17 @@ impl DataType {
 
     /// Whether this is a truth value: `kDLBool`, or the one-bit unsigned integer of older TVM.
     pub const fn is_bool(self) -> bool {
-        self.code == Self::BOOL || (self.code == Self::UINT && self.bits == 1)
+        (self.code == Self::BOOL && self.bits == 8) || (self.code == Self::UINT && self.bits == 1)
     }
 
     /// Whether this is a signed or unsigned integer that is not a truth value.
     pub const fn is_integer(self) -> bool {
         (self.code == Self::INT || self.code == Self::UINT) && !self.is_bool()
+    }
+
+    /// Whether this is a small float that shaders have no type for, and carry as an integer.
+    pub fn is_opaque_float(self) -> bool {
+        self.code == Self::BFLOAT || NAMED.iter().any(|n| n.0 == self.code && n.1 == self.bits)
     }
 
     /// Whether this is an IEEE floating-point number.
@@ -99,7 +104,7 @@ impl fmt::Display for DataType {
         }
         if code == Self::HANDLE && bits == 64 {
             f.write_str("handle")?;
-        } else if (code == Self::BOOL && bits == 8) || (code == Self::UINT && bits == 1) {
+        } else if self.is_bool() {
             f.write_str("bool")?;
         } else if let Some((_, _, name)) = NAMED.iter().find(|n| n.0 == code && n.1 == bits) {
             f.write_str(name)?;

@@ -32,6 +32,12 @@ fn check(function: &Function, limits: &KernelLimits) -> Result<()> {
             )));
         }
     }
+    if let Some(index) = function.signature.extra_tags.iter().position(|tag| *tag != 0) {
+        return Err(Error::unsupported(format!(
+            "argument {index} has the extra tag {}, which this library cannot serve",
+            function.signature.extra_tags[index]
+        )));
+    }
     let shader = &function.shader;
     if shader.version > limits.max_spirv_version {
         let (major, minor) = shader.version;

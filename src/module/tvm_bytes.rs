@@ -14,6 +14,29 @@ use crate::{DlhalStatus, Error, Result};
 /// What the format string says in every release.
 const FMT: &str = "vulkan";
 
+/// A signature and the name it is filed under.
+pub(super) struct Keyed {
+    pub(super) key: String,
+    pub(super) signature: Signature,
+}
+
+impl Keyed {
+    /// The signature, if it is filed under its own name.
+    ///
+    /// This is asked once the layout is settled: a wrong layout fails by its structure, and must
+    /// not look nearer to the truth for failing later.
+    pub(super) fn check(self) -> Result<Signature> {
+        let Self { key, signature } = self;
+        if key != signature.name {
+            let name = signature.name;
+            return Err(Error::data_loss(format!(
+                "function `{key}` has the signature of `{name}`"
+            )));
+        }
+        Ok(signature)
+    }
+}
+
 /// A shader as it stands in a file.
 pub(super) struct RawShader {
     pub(super) name: String,
@@ -45,6 +68,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Module> {
         match parts {
             Ok((signatures, shaders)) => {
                 let image = Image { fmt: Some(fmt), ..Image::default() };
+                let signatures = signatures.into_iter().map(Keyed::check).collect::<Result<_>>()?;
                 return assemble(signatures, shaders, Origin::Bytes(version), image);
             }
             Err(error) => {
@@ -74,18 +98,13 @@ pub(super) fn write(module: &Module, version: FormatVersion) -> Vec<u8> {
 pub(super) fn read_signatures(
     reader: &mut Reader<'_>,
     version: FormatVersion,
-) -> Result<Vec<Signature>> {
+) -> Result<Vec<Keyed>> {
     // A key and a name of no bytes, and two or three empty lists.
     let count = reader.count(32, "signature table")?;
     let mut signatures = Vec::new();
     for _ in 0..count {
-        let key = reader.str("function name")?;
+        let key = reader.str("function name")?.to_owned();
         let name = reader.str("function name")?.to_owned();
-        if key != name {
-            return Err(Error::data_loss(format!(
-                "function `{key}` has the signature of `{name}`"
-            )));
-        }
         let args = reader.count(4, "argument types")?;
         let arg_types = (0..args).map(|_| read_dtype(reader)).collect::<Result<_>>()?;
         let tags = reader.count(8, "launch tags")?;
@@ -99,7 +118,8 @@ pub(super) fn read_signatures(
                 extra_tags.push(reader.u32("argument extra tag")? as i32);
             }
         }
-        signatures.push(Signature { name, arg_types, launch_tags, extra_tags });
+        let signature = Signature { name, arg_types, launch_tags, extra_tags };
+        signatures.push(Keyed { key, signature });
     }
     Ok(signatures)
 }

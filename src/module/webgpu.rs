@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::bind::{self, Code, UNIFORM_SCALARS};
 use super::bytes::{Reader, Writer};
 use super::signature::Signature;
-use super::{FormatVersion, Function, Image, Kind, Module, Origin, spirv, tvm_bytes, wgsl};
+use super::tvm_bytes::{self, Keyed};
+use super::{FormatVersion, Function, Image, Kind, Module, Origin, spirv, wgsl};
 use crate::{DlhalStatus, Error, Result};
 
 /// A kernel's name and its WGSL.
@@ -21,6 +22,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Module> {
             Err(_) => return Err(error.within("neither a Vulkan nor a WebGPU module of TVM")),
         },
     };
+    let signatures = signatures.into_iter().map(Keyed::check).collect::<Result<Vec<_>>>()?;
+    let index_of: HashMap<_, _> =
+        signatures.iter().enumerate().map(|(index, s)| (s.name.clone(), index)).collect();
     let mut by_name = HashMap::new();
     let mut image = Image::default();
     for (name, source) in sources {
@@ -63,7 +67,7 @@ pub(super) fn write(module: &Module, version: FormatVersion) -> Result<Vec<u8>> 
     Ok(writer.finish())
 }
 
-fn parse(bytes: &[u8], version: FormatVersion) -> Result<(Vec<Signature>, Vec<Source<'_>>)> {
+fn parse(bytes: &[u8], version: FormatVersion) -> Result<(Vec<Keyed>, Vec<Source<'_>>)> {
     let mut reader = Reader::new(bytes);
     let signatures = tvm_bytes::read_signatures(&mut reader, version)?;
     let count = reader.count(16, "source table")?;

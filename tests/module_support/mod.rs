@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dlhal::module::{FormatVersion, Module};
+use dlhal::module::{FormatVersion, Module, ModuleLimits, Signature};
 
 pub(crate) fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/modules")
@@ -72,4 +72,29 @@ fn names(suffix: &str) -> Vec<String> {
     }
     names.sort();
     names
+}
+
+/// A signature from argument types and launch tags, both separated by spaces.
+pub(crate) fn signature(name: &str, args: &str, tags: &str) -> Signature {
+    Signature {
+        name: name.to_owned(),
+        arg_types: args.split_whitespace().map(|arg| arg.parse().unwrap()).collect(),
+        launch_tags: tags.split_whitespace().map(str::to_owned).collect(),
+        extra_tags: Vec::new(),
+    }
+}
+
+/// Limits that no fixture exceeds.
+pub(crate) fn all_limits() -> ModuleLimits {
+    ModuleLimits {
+        spirv_version: (1, 6),
+        capabilities: (0..10_000).collect(),
+        max_workgroup_size: [1024, 1024, 64],
+        max_workgroup_invocations: 1024,
+        max_shared_memory: 49152,
+        max_push_constants: 256,
+        max_storage_buffers: 1 << 20,
+        max_uniform_range: 65536,
+        subgroup_sizes: (32, 32),
+    }
 }

@@ -6,6 +6,7 @@ mod layout;
 mod module;
 mod reflect;
 mod usage;
+mod verify;
 mod words;
 
 use std::fmt;

@@ -6,6 +6,7 @@ use ::spirv::{Decoration, ExecutionModel, Op};
 
 use super::ScalarKind;
 use super::layout::{LayoutDecorations, Types};
+use super::verify::is_type;
 use super::words::{Instruction, Words, string};
 use crate::{Error, Result};
 
@@ -25,7 +26,6 @@ pub(super) struct Tables<'a> {
     /// The module's variables in order.
     pub(super) variables: Vec<Variable>,
     pub(super) functions: HashMap<u32, Vec<Instruction<'a>>>,
-    defined: HashSet<u32>,
     entry_names: HashSet<String>,
 }
 
@@ -61,28 +61,27 @@ pub(super) struct Variable {
 }
 
 impl<'a> Tables<'a> {
+    /// Reads a module that has been verified.
     pub(super) fn read(words: &Words<'a>) -> Result<Self> {
         let mut tables = Self::default();
         for instruction in words.instructions() {
-            tables.read_annotation(instruction).map_err(|e| located(e, instruction))?;
+            tables.read_annotation(instruction).map_err(|e| e.within(instruction))?;
         }
+        // The verification has shown that functions end and do not nest.
         let mut open: Option<(u32, Vec<Instruction<'a>>)> = None;
         for instruction in words.instructions() {
-            let step = match Op::from_u32(u32::from(instruction.opcode)) {
-                Some(Op::Function) => tables.open_function(words, instruction, &mut open),
-                Some(Op::FunctionEnd) => tables.close_function(&mut open),
-                op => match &mut open {
-                    Some((_, body)) => {
-                        body.push(instruction);
-                        Ok(())
-                    }
-                    None => op.map_or(Ok(()), |op| tables.read_global(words, op, instruction)),
-                },
-            };
-            step.map_err(|e| located(e, instruction))?;
-        }
-        if open.is_some() {
-            return Err(Error::data_loss("the last SPIR-V function has no end"));
+            match (instruction.op(), &mut open) {
+                (Some(Op::Function), _) => {
+                    let [_, id, ..] = instruction.operands else { return Err(short()) };
+                    open = Some((*id, Vec::new()));
+                }
+                (Some(Op::FunctionEnd), _) => tables.functions.extend(open.take()),
+                (_, Some((_, body))) => body.push(instruction),
+                (Some(op), None) => tables
+                    .read_global(op, instruction.operands)
+                    .map_err(|e| e.within(instruction))?,
+                (None, None) => {}
+            }
         }
         Ok(tables)
     }
@@ -99,7 +98,7 @@ impl<'a> Tables<'a> {
 
     fn read_annotation(&mut self, instruction: Instruction<'a>) -> Result<()> {
         let operands = instruction.operands;
-        match (Op::from_u32(u32::from(instruction.opcode)), operands) {
+        match (instruction.op(), operands) {
             (Some(Op::Capability), [capability, ..]) => self.capabilities.push(*capability),
             (Some(Op::Extension), name) => self.extensions.push(text(name)?.0),
             (Some(Op::EntryPoint), [model, function, rest @ ..]) => {
@@ -179,30 +178,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn read_global(
-        &mut self,
-        words: &Words<'a>,
-        op: Op,
-        instruction: Instruction<'a>,
-    ) -> Result<()> {
-        let operands = instruction.operands;
-        let result = match op {
-            Op::TypeForwardPointer => return Ok(()),
-            op if is_type(op) => operands.first(),
-            Op::Constant
-            | Op::SpecConstant
-            | Op::ConstantTrue
-            | Op::ConstantFalse
-            | Op::SpecConstantTrue
-            | Op::SpecConstantFalse
-            | Op::ConstantComposite
-            | Op::SpecConstantComposite
-            | Op::SpecConstantOp
-            | Op::ConstantNull
-            | Op::Variable => operands.get(1),
-            _ => return Ok(()),
-        };
-        self.define(words, *result.ok_or_else(short)?)?;
+    fn read_global(&mut self, op: Op, operands: &[u32]) -> Result<()> {
         match (op, operands) {
             (op, _) if is_type(op) => self.read_type(op, operands),
             (Op::Constant | Op::SpecConstant, [_, id, low, high @ ..]) => {
@@ -314,56 +290,6 @@ impl<'a> Tables<'a> {
             _ => None,
         }
     }
-
-    fn open_function(
-        &mut self,
-        words: &Words<'a>,
-        instruction: Instruction<'a>,
-        open: &mut Option<(u32, Vec<Instruction<'a>>)>,
-    ) -> Result<()> {
-        let [_, id, ..] = instruction.operands else { return Err(short()) };
-        if open.is_some() {
-            return Err(Error::data_loss("a function begins inside another"));
-        }
-        self.define(words, *id)?;
-        *open = Some((*id, Vec::new()));
-        Ok(())
-    }
-
-    fn close_function(&mut self, open: &mut Option<(u32, Vec<Instruction<'a>>)>) -> Result<()> {
-        let (id, body) =
-            open.take().ok_or_else(|| Error::data_loss("a function ends that never began"))?;
-        self.functions.insert(id, body);
-        Ok(())
-    }
-
-    fn define(&mut self, words: &Words<'a>, id: u32) -> Result<()> {
-        if id == 0 || id >= words.bound() {
-            return Err(Error::data_loss(format!(
-                "id {id} is outside the module's bound of {}",
-                words.bound()
-            )));
-        }
-        if !self.defined.insert(id) {
-            return Err(Error::data_loss(format!("id {id} is defined twice")));
-        }
-        Ok(())
-    }
-}
-
-/// Whether `op` declares a type, with the result as its first operand.
-fn is_type(op: Op) -> bool {
-    let code = op as u32;
-    (Op::TypeVoid as u32..=Op::TypePipe as u32).contains(&code)
-        || matches!(
-            op,
-            Op::TypeNamedBarrier
-                | Op::TypePipeStorage
-                | Op::TypeCooperativeMatrixKHR
-                | Op::TypeCooperativeMatrixNV
-                | Op::TypeAccelerationStructureKHR
-                | Op::TypeRayQueryKHR
-        )
 }
 
 fn text(operands: &[u32]) -> Result<(String, usize)> {
@@ -375,10 +301,4 @@ fn text(operands: &[u32]) -> Result<(String, usize)> {
 
 fn short() -> Error {
     Error::data_loss("the instruction has a wrong number of operands")
-}
-
-fn located(error: Error, instruction: Instruction<'_>) -> Error {
-    let name = Op::from_u32(u32::from(instruction.opcode))
-        .map_or_else(|| format!("opcode {}", instruction.opcode), |op| format!("Op{op:?}"));
-    error.within(format!("SPIR-V {name} at word {}", instruction.at))
 }

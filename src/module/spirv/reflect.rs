@@ -5,6 +5,7 @@ use ::spirv::{ExecutionMode, StorageClass};
 use super::layout::{Shape, round_up};
 use super::module::{Constant, Tables, Variable};
 use super::usage::{Usage, UsageMap};
+use super::verify::verify;
 use super::words::Words;
 use super::{Binding, BindingKind, Block, EntryPoint, Shader};
 use crate::{Error, Result};
@@ -15,6 +16,7 @@ const MAX_ENTRY_POINTS: usize = 1024;
 /// Reads a module. `words` must be in this machine's byte order.
 pub fn read(words: &[u32]) -> Result<Shader> {
     let words = Words::new(words)?;
+    verify(&words)?;
     let tables = Tables::read(&words)?;
     if tables.entry_points.len() > MAX_ENTRY_POINTS {
         return Err(Error::data_loss(format!(

@@ -71,7 +71,7 @@ fn effects(body: &[Instruction<'_>], globals: &HashSet<u32>) -> Effects {
     let mut roots = Roots { globals, derived: HashMap::new() };
     for instruction in body {
         let operands = instruction.operands;
-        let op = Op::from_u32(u32::from(instruction.opcode));
+        let op = instruction.op();
         let read = |effects: &mut Effects, pointer: &u32| {
             effects.used.extend(roots.of(*pointer));
         };

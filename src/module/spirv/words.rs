@@ -1,6 +1,9 @@
 //! SPIR-V as words: byte order, the header, and the walk that proves every instruction whole.
 
 use std::borrow::Cow;
+use std::fmt;
+
+use ::spirv::Op;
 
 use crate::{Error, Result};
 
@@ -120,6 +123,22 @@ pub(super) struct Instruction<'a> {
     pub(super) operands: &'a [u32],
     /// Its place in the module, in words.
     pub(super) at: usize,
+}
+
+impl Instruction<'_> {
+    /// The operation, where this library's edition of the specification has it.
+    pub(super) fn op(&self) -> Option<Op> {
+        Op::from_u32(u32::from(self.opcode))
+    }
+}
+
+impl fmt::Display for Instruction<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.op() {
+            Some(op) => write!(f, "SPIR-V Op{op:?} at word {}", self.at),
+            None => write!(f, "SPIR-V opcode {} at word {}", self.opcode, self.at),
+        }
+    }
 }
 
 impl<'a> Words<'a> {

@@ -1,0 +1,184 @@
+//! What the SPIR-V reader finds in modules assembled by hand and by producers.
+
+mod module_support;
+
+use dlhal::DlhalStatus;
+use dlhal::module::spirv::{self, BindingKind, EntryPoint, MemberType, ScalarKind, Shader};
+use dlhal::module::{ArgKind, DataType, Module, Signature, check_function};
+use module_support::{all_limits, fixture, signature};
+
+fn shader(name: &str) -> Shader {
+    spirv::read(&spirv::from_bytes(&fixture(&format!("spirv/{name}.spv"))).unwrap()).unwrap()
+}
+
+fn written(entry: &EntryPoint) -> Vec<bool> {
+    entry.bindings.iter().map(|binding| binding.written).collect()
+}
+
+#[test]
+fn a_producers_known_faults_do_not_keep_its_module_from_loading() {
+    let module = Module::from_spirv_bytes(
+        &fixture("spirv/producer_faults.spv"),
+        &[signature("faulty", "handle", "blockIdx.x threadIdx.x")],
+    )
+    .unwrap();
+    let function = module.function("faulty").unwrap();
+    assert_eq!(function.local_size(), [64, 1, 1]);
+    // The stray Offset of 512 does not stretch the workgroup memory of 64 floats and one.
+    assert_eq!(function.workgroup_bytes(), 65 * 4);
+    assert_eq!(function.args, [ArgKind::Buffer { binding: 0, written: true }]);
+    check_function(function, &all_limits()).unwrap();
+}
+
+#[test]
+fn a_local_size_by_id_uses_the_constants_defaults() {
+    let entry = &shader("local_size_id").entry_points[0];
+    assert_eq!(entry.local_size, [32, 4, 1]);
+    // A float, padding to 16, then 128 vectors of three that take four floats each; the unused
+    // variable costs nothing.
+    assert_eq!(entry.workgroup_bytes, 16 + 128 * 16);
+    assert_eq!(entry.bindings[0].element_align, Some(16));
+    assert!(!entry.bindings[0].written);
+}
+
+#[test]
+fn storage_buffers_of_spirv_1_0_count_as_storage_buffers() {
+    let shader = shader("buffer_block");
+    assert_eq!(shader.version, (1, 0));
+    let entry = &shader.entry_points[0];
+    assert_eq!(entry.local_size, [8, 4, 1], "the built-in constant wins");
+    assert!(entry.bindings.iter().all(|b| b.kind == BindingKind::StorageBuffer));
+    // An atomic write, the target of a copy, and a buffer that is only read.
+    assert_eq!(written(entry), [true, true, false]);
+}
+
+#[test]
+fn nested_scalars_are_found_at_their_offsets() {
+    let entry = &shader("buffer_block").entry_points[0];
+    let block = entry.push_constants.as_ref().unwrap();
+    assert_eq!(block.size, 12);
+    let members: Vec<_> = block
+        .members
+        .iter()
+        .map(|member| match &member.ty {
+            MemberType::Scalar(scalar) => (member.offset, scalar.kind, scalar.bits),
+            MemberType::Other(what) => panic!("{what}"),
+        })
+        .collect();
+    assert_eq!(
+        members,
+        [(0, ScalarKind::Int, 32), (4, ScalarKind::Float, 32), (8, ScalarKind::Uint, 32)]
+    );
+}
+
+#[test]
+fn each_entry_point_has_its_own_bindings_and_scalars() {
+    let shader = shader("two_entries");
+    let [first, second] = &shader.entry_points[..] else { panic!("two compute entry points") };
+    assert_eq!((&first.name[..], &second.name[..]), ("first", "second"));
+    assert_eq!(first.bindings.len(), 2);
+    assert_eq!(written(first), [false, true], "through the function it calls");
+    assert_eq!(first.push_constants, None);
+    assert_eq!(second.bindings.len(), 1);
+    assert_eq!(second.bindings[0].name.as_deref(), Some("a"));
+    assert_eq!(written(second), [true], "through a pointer passed to a function");
+    assert_eq!(second.push_constants.as_ref().unwrap().size, 10);
+    assert_eq!(second.local_size, [2, 3, 4]);
+}
+
+#[test]
+fn both_entry_points_of_one_shader_become_functions() {
+    let module = Module::from_spirv_bytes(
+        &fixture("spirv/two_entries.spv"),
+        &[
+            signature("first", "handle handle", "blockIdx.x"),
+            signature("second", "handle uint32 float16", "threadIdx.x threadIdx.y threadIdx.z"),
+        ],
+    )
+    .unwrap();
+    let second = module.function("second").unwrap();
+    assert_eq!(second.scalars.size(), 12, "10 bytes, rounded up to whole words");
+    assert!(matches!(second.args[2], ArgKind::Scalar { offset: 8, size: 2, .. }));
+    let saved = module.to_bytes(module.version()).unwrap();
+    let again = Module::from_bytes(&saved).unwrap();
+    assert_eq!(again.function("second").unwrap().args, second.args);
+}
+
+#[test]
+fn a_single_entry_point_takes_the_functions_name() {
+    let bytes = fixture("spirv/producer_faults.spv");
+    let tags = "blockIdx.x threadIdx.x";
+    let module = Module::from_spirv_bytes(&bytes, &[signature("renamed", "handle", tags)]).unwrap();
+    let function = module.function("renamed").unwrap();
+    assert_eq!(function.entry.name, "renamed");
+    assert_eq!(spirv::read(&function.spirv).unwrap().entry_points[0].name, "renamed");
+    let saved = module.to_bytes(module.version()).unwrap();
+    assert_eq!(Module::from_bytes(&saved).unwrap().function("renamed").unwrap().args.len(), 1);
+}
+
+#[test]
+fn spirv_of_the_other_byte_order_loads_the_same() {
+    let little = fixture("spirv/two_entries.spv");
+    let big: Vec<u8> = little.chunks(4).flat_map(|word| word.iter().rev().copied()).collect();
+    let signatures = [signature("first", "handle handle", "")];
+    let a = Module::from_spirv_bytes(&little, &signatures).unwrap();
+    let b = Module::from_spirv_bytes(&big, &signatures).unwrap();
+    assert!(a.functions()[0].spirv == b.functions()[0].spirv);
+}
+
+#[test]
+fn a_signature_that_disagrees_with_the_shader_is_refused_by_what_differs() {
+    let faulty = fixture("spirv/producer_faults.spv");
+    let both = fixture("spirv/two_entries.spv");
+    let tags = "blockIdx.x threadIdx.x";
+    let xyz = "threadIdx.x threadIdx.y threadIdx.z";
+    for (bytes, signature, message) in [
+        (&faulty, signature("faulty", "", tags), "storage buffer at set 0, binding 0"),
+        (&faulty, signature("faulty", "handle int32", tags), "neither a push-constant block"),
+        (&faulty, signature("faulty", "handle", "blockIdx.x"), "no launch tag threadIdx.x"),
+        (&faulty, signature("faulty", "handle", "blockIdx.x blockIdx.x threadIdx.x"), "twice"),
+        (&both, signature("third", "handle handle", ""), "it has first, second"),
+        (&both, signature("second", "handle", xyz), "0 scalar arguments, the shader's block has 2"),
+        (&both, signature("second", "handle uint32 float32", xyz), "reads float16"),
+        (&both, signature("second", "handle float32 float16", xyz), "reads uint32"),
+        (&both, signature("second", "handle uint64 float16", xyz), "reads uint32"),
+        (&both, signature("second", "handle uint32x2 float16", xyz), "argument 1 is uint32x2"),
+        (&both, signature("first", "handle handle", "paramWriteAccess:[1]"), "is of 1 buffers"),
+    ] {
+        let error = Module::from_spirv_bytes(bytes, &[signature]).unwrap_err();
+        assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
+        assert!(error.message().contains(message), "{error} should say {message}");
+    }
+    let none = Module::from_spirv_bytes(&both, &[]).unwrap_err();
+    assert!(none.message().contains("needs a signature"));
+    let first = signature("first", "handle handle", "");
+    let twice = Module::from_spirv_bytes(&both, &[first.clone(), first]).unwrap_err();
+    assert!(twice.message().contains("two functions are called `first`"));
+}
+
+#[test]
+fn a_truth_value_and_a_narrower_integer_fit_a_wider_integer() {
+    let bytes = fixture("spirv/two_entries.spv");
+    for dtype in ["bool", "int8", "uint16", "int32"] {
+        let args = format!("handle {dtype} float16");
+        let signature = signature("second", &args, "threadIdx.x threadIdx.y threadIdx.z");
+        let module = Module::from_spirv_bytes(&bytes, &[signature]).unwrap();
+        let wanted: DataType = dtype.parse().unwrap();
+        assert!(matches!(module.functions()[0].args[1],
+            ArgKind::Scalar { dtype, size: 4, .. } if dtype == wanted));
+    }
+}
+
+#[test]
+fn names_that_no_entry_point_can_have_are_refused() {
+    let bytes = fixture("spirv/producer_faults.spv");
+    let too_long = Signature {
+        name: "n".repeat(300_000),
+        ..signature("", "handle", "blockIdx.x threadIdx.x")
+    };
+    let error = Module::from_spirv_bytes(&bytes, &[too_long]).unwrap_err();
+    assert!(error.message().contains("does not fit an instruction"));
+    let zero = signature("a\0b", "handle", "blockIdx.x threadIdx.x");
+    let error = Module::from_spirv_bytes(&bytes, &[zero]).unwrap_err();
+    assert_eq!(error.status(), DlhalStatus::InvalidArgument);
+}
