@@ -59,10 +59,8 @@ fn buffers_come_first_in_binding_order_then_the_uniform_members() {
 
 #[test]
 fn immediates_become_push_constants() {
-    let source = kernel(
-        "struct P { a: f32, b: i32 } var<immediate> p: P;",
-        "out[i] = p.a + f32(p.b);",
-    );
+    let source =
+        kernel("struct P { a: f32, b: i32 } var<immediate> p: P;", "out[i] = p.a + f32(p.b);");
     let module = Module::from_wgsl(&source).unwrap();
     let k = module.function("k").unwrap();
     assert_eq!(types(k), ["handle", "float32", "int32"]);

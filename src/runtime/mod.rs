@@ -13,6 +13,7 @@ mod mapped;
 mod memory;
 pub mod ownership;
 mod runs;
+pub mod self_test;
 mod staging;
 mod stream;
 pub mod system;

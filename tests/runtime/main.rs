@@ -1,6 +1,8 @@
 //! The runtime over the null driver: order, lifetimes and failures, looked at command by command.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod copies;
 mod failures;
 mod lifetimes;

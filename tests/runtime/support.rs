@@ -1,92 +1,30 @@
-//! What the tests of the runtime over the null driver share.
+//! A device of the null driver whose commands can be looked at.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use dlhal::hal::MemoryKind;
-use dlhal::module::{DataType, Module};
 use dlhal::null::{self, Command};
-use dlhal::runtime::copy::{Side, copy};
-use dlhal::runtime::{Device, DeviceRef, Function, Launch, Stream, TensorView, Value};
-use dlhal::{Error, Result};
+use dlhal::runtime::Device;
 
-/// A device whose commands can be looked at.
+pub(crate) use crate::common::{Api, assert_error, host, on_device};
+
 pub(crate) struct Rig {
     pub(crate) null: Arc<null::Device>,
-    pub(crate) device: Arc<Device>,
+    api: Api,
+}
+
+impl Deref for Rig {
+    type Target = Api;
+    fn deref(&self) -> &Api {
+        &self.api
+    }
 }
 
 impl Rig {
     pub(crate) fn new(options: null::Options) -> Self {
         let null = null::Device::new(options);
         let device = Device::new(0, null.clone()).unwrap();
-        Self { null, device }
-    }
-
-    pub(crate) fn alloc(&self, size: u64) -> u64 {
-        self.device.allocate(size, 64, MemoryKind::Device).unwrap()
-    }
-
-    /// A stream beside the thread's own.
-    pub(crate) fn stream(&self) -> Arc<Stream> {
-        self.device.create_stream().unwrap()
-    }
-
-    pub(crate) fn write(&self, address: u64, bytes: &[u8], stream: &Arc<Stream>) -> Result<()> {
-        let shape = [bytes.len() as i64];
-        let from = host(bytes.as_ptr() as u64, &shape);
-        let to = on_device(address, &shape);
-        // SAFETY: the source is a slice that outlives the call.
-        unsafe {
-            copy(
-                &Side { view: from, device: None },
-                &Side { view: to, device: Some(&self.device) },
-                stream,
-            )
-        }
-    }
-
-    pub(crate) fn read(&self, address: u64, size: usize, stream: &Arc<Stream>) -> Result<Vec<u8>> {
-        let mut bytes = vec![0u8; size];
-        let shape = [size as i64];
-        let to = host(bytes.as_mut_ptr() as u64, &shape);
-        let from = on_device(address, &shape);
-        // SAFETY: the target is a vector that outlives the call.
-        unsafe {
-            copy(
-                &Side { view: from, device: Some(&self.device) },
-                &Side { view: to, device: None },
-                stream,
-            )
-        }?;
-        Ok(bytes)
-    }
-
-    pub(crate) fn move_bytes(
-        &self,
-        from: u64,
-        to: u64,
-        size: i64,
-        stream: &Arc<Stream>,
-    ) -> Result<()> {
-        let shape = [size];
-        // SAFETY: neither side is on the host.
-        unsafe {
-            copy(
-                &Side { view: on_device(from, &shape), device: Some(&self.device) },
-                &Side { view: on_device(to, &shape), device: Some(&self.device) },
-                stream,
-            )
-        }
-    }
-
-    /// Runs C = A + B over 64 floats.
-    pub(crate) fn add(&self, a: u64, b: u64, c: u64, stream: &Arc<Stream>) -> Result<()> {
-        let function = add_function();
-        let args = [a, b, c].map(Value::Address);
-        let n = [Value::Int(64)];
-        let extents = [Value::Int(1), Value::Int(64)];
-        let args: Vec<_> = args.into_iter().chain(n).chain(extents).collect();
-        Launch::new(&function, &self.device, &args)?.run(stream)
+        Self { null, api: Api { device } }
     }
 
     /// All commands that were submitted, those of each submission after the other.
@@ -105,33 +43,4 @@ impl Rig {
         };
         self.commands().iter().map(letter).collect()
     }
-}
-
-pub(crate) fn add_function() -> Arc<Function> {
-    let bytes = include_bytes!("../data/modules/add_f32.vulkan.bin");
-    let module = Module::from_bytes(bytes).unwrap();
-    Arc::new(Function::of(&module, "main_kernel").unwrap())
-}
-
-pub(crate) fn host(data: u64, shape: &[i64]) -> TensorView<'_> {
-    TensorView::new(DeviceRef::cpu(), data, 0, shape, None, byte()).unwrap()
-}
-
-pub(crate) fn on_device(data: u64, shape: &[i64]) -> TensorView<'_> {
-    TensorView::new(DeviceRef::vulkan(0), data, 0, shape, None, byte()).unwrap()
-}
-
-pub(crate) fn byte() -> DataType {
-    DataType::new(DataType::UINT, 8)
-}
-
-#[track_caller]
-pub(crate) fn assert_error(
-    result: Result<impl std::fmt::Debug>,
-    status: dlhal::DlhalStatus,
-    part: &str,
-) {
-    let error: Error = result.unwrap_err();
-    assert_eq!(error.status(), status, "{error}");
-    assert!(error.message().contains(part), "`{}` lacks `{part}`", error.message());
 }
