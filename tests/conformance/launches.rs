@@ -44,9 +44,12 @@ pub(crate) fn scalars_of_two_launches(api: &Api) {
         let n = 100usize;
         let a = api.alloc(4 * n as u64);
         api.write(a, &bytes_of(&vec![1.0; n]), &stream).unwrap();
+        // The compiler sorted the scalars by their names: s0, s1, s10, s11, …, s2, …
+        let mut order: Vec<i64> = (0..count as i64).collect();
+        order.sort_by_key(i64::to_string);
         let args = |target: u64, start: i64| -> Vec<Value> {
             let mut args = vec![Value::Address(a), Value::Address(target), Value::Int(n as i64)];
-            for k in 0..count as i64 {
+            for &k in &order {
                 let value = start + k;
                 args.push(if k % 2 == 0 { Value::Int(value) } else { Value::Float(value as f64) });
             }
