@@ -21,11 +21,21 @@ pub(crate) fn max_spirv_version(plan: &Plan) -> (u8, u8) {
     }
 }
 
+/// The operations of Vulkan 1.1; later ones come with extensions that are not enabled.
+const CORE_OPERATIONS: u32 = SubgroupFeatureFlags::BASIC.as_raw()
+    | SubgroupFeatureFlags::VOTE.as_raw()
+    | SubgroupFeatureFlags::ARITHMETIC.as_raw()
+    | SubgroupFeatureFlags::BALLOT.as_raw()
+    | SubgroupFeatureFlags::SHUFFLE.as_raw()
+    | SubgroupFeatureFlags::SHUFFLE_RELATIVE.as_raw()
+    | SubgroupFeatureFlags::CLUSTERED.as_raw()
+    | SubgroupFeatureFlags::QUAD.as_raw();
+
 /// Subgroup operations of compute kernels, as `VkSubgroupFeatureFlags`.
 pub(crate) fn subgroup_operations(snapshot: &Snapshot) -> u32 {
     let stages = ShaderStageFlags::from_raw(snapshot.subgroup.supported_stages);
     if stages.contains(ShaderStageFlags::COMPUTE) {
-        snapshot.subgroup.supported_operations
+        snapshot.subgroup.supported_operations & CORE_OPERATIONS
     } else {
         0
     }
@@ -213,6 +223,11 @@ mod tests {
         snapshot.subgroup.supported_stages = ShaderStageFlags::FRAGMENT.as_raw();
         assert_eq!(subgroup_operations(&snapshot), 0);
         assert!(!of(&snapshot).contains(&(Capability::GroupNonUniform as u32)));
+    }
+
+    #[test]
+    fn subgroup_operations_of_extensions_that_are_not_enabled_do_not_count() {
+        assert_eq!(subgroup_operations(&h200()), 0xff);
     }
 
     #[test]

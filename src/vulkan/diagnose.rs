@@ -23,13 +23,15 @@ const OTHER_VARIABLES: [&str; 6] = [
 /// The text: loader, environment, drivers, layers, devices. It opens the loader and every driver.
 pub(crate) fn diagnose() -> String {
     let options = Options::from_env();
+    // First, because finding the devices may change the environment that the rest describes.
+    let devices = device_lines(&options);
     let environment = Environment::of_process();
     let sections = [
         ("loader", loader_lines(&options)),
         ("environment", environment_lines()),
         ("driver files", driver_lines(&environment)),
         ("layers", layer_lines(&environment, &options)),
-        ("devices", device_lines(&options)),
+        ("devices", devices),
     ];
     let mut text = format!("dlhal {}, Vulkan\n", env!("CARGO_PKG_VERSION"));
     for (title, lines) in sections {

@@ -1,5 +1,5 @@
-//! The one change that this library makes to the process's environment: keeping implicit layers
-//! (overlays, capture tools) out, which the loader lets nobody ask for in any other way.
+//! Changes to the process's environment, for what the loader lets nobody ask for in another way:
+//! keeping implicit layers (overlays, capture tools) out, and stepping around a broken driver file.
 
 use std::ffi::{CStr, CString, c_char};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -17,31 +17,37 @@ unsafe extern "C" {
 }
 
 /// Puts `~implicit~` into `VK_LOADER_LAYERS_DISABLE`, for this process and its later children.
+pub(crate) fn disable_implicit_layers() -> Result<()> {
+    let present = std::env::var(VARIABLE).unwrap_or_default();
+    match with_implicit(&present) {
+        Some(value) => set(VARIABLE, &value),
+        None => Ok(()),
+    }
+}
+
+/// Sets a variable, for this process and its later children.
 ///
 /// `setenv` would not do: it may free the array that another thread's `getenv` is reading. Here a
 /// complete new array takes the old one's place by one atomic store, and the old array and all
 /// strings stay where they are for ever (a few kilobytes, once), so a reader sees the whole old or
 /// the whole new environment. What remains is what holds for every `getenv`, of which the loader
 /// makes dozens: no other thread may be inside `setenv` at this moment.
-pub(crate) fn disable_implicit_layers() -> Result<()> {
-    let present = std::env::var(VARIABLE).unwrap_or_default();
-    let Some(value) = with_implicit(&present) else { return Ok(()) };
-    let entry = CString::new(format!("{VARIABLE}={value}"))
-        .map_err(|_| Error::invalid(format!("{VARIABLE} has a zero byte")))?;
-
+pub(crate) fn set(name: &str, value: &str) -> Result<()> {
+    let entry = CString::new(format!("{name}={value}"))
+        .map_err(|_| Error::invalid(format!("{name} has a zero byte")))?;
     let slot = &raw mut environ;
     // SAFETY: the C library's variable is an aligned pointer that lives as long as the process;
     // it is only read and written through this atomic here.
     let slot = unsafe { AtomicPtr::from_ptr(slot) };
     let old = slot.load(Ordering::Acquire);
-    let mut entries = without_variable(old);
+    let mut entries = entries_except(old, name);
     entries.push(entry.into_raw());
     entries.push(std::ptr::null_mut());
     let new = Box::leak(entries.into_boxed_slice()).as_mut_ptr();
     slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).map(drop).map_err(|_| {
         Error::precondition(format!(
-            "another thread changed the environment while {VARIABLE} was being set; set \
-             {VARIABLE}={IMPLICIT} before the process starts"
+            "another thread changed the environment while {name} was being set; set \
+             {name}={value} before the process starts"
         ))
     })
 }
@@ -55,8 +61,8 @@ fn with_implicit(present: &str) -> Option<String> {
     Some(if present.is_empty() { IMPLICIT.to_owned() } else { format!("{present},{IMPLICIT}") })
 }
 
-/// The environment's entries, except the variable's.
-fn without_variable(environment: *mut *mut c_char) -> Vec<*mut c_char> {
+/// The environment's entries, except a variable's.
+fn entries_except(environment: *mut *mut c_char, name: &str) -> Vec<*mut c_char> {
     let mut entries = Vec::new();
     if environment.is_null() {
         return entries;
@@ -71,7 +77,7 @@ fn without_variable(environment: *mut *mut c_char) -> Vec<*mut c_char> {
         }
         // SAFETY: each entry before the null one is a C string.
         let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
-        let named = text.strip_prefix(VARIABLE.as_bytes());
+        let named = text.strip_prefix(name.as_bytes());
         if !named.is_some_and(|rest| rest.starts_with(b"=")) {
             entries.push(entry);
         }

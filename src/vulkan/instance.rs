@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use super::loader::Loader;
 use super::options::Options;
 use super::plan::NEWEST;
-use super::{environment, validation, version_text};
-use crate::{Error, Result};
+use super::{environment, manifests, validation, version_text};
+use crate::{DlhalStatus, Error, Result};
 
 /// The first loader that knows `VK_LOADER_LAYERS_DISABLE`.
 const LOADER_WITH_LAYER_FILTER: u32 = vk::make_api_version(0, 1, 3, 234);
@@ -59,8 +59,12 @@ impl Instance {
         if let Some((_, instance)) = instances.iter().find(|(known, _)| *known == origin) {
             return Ok(Arc::clone(instance));
         }
-        let instance = Arc::new(Self::create(loader, options)?);
-        instances.push((origin, Arc::clone(&instance)));
+        let created = match Self::create(loader, options) {
+            Err(error) if leave_out_broken_drivers(&error)? => Self::create(loader, options),
+            outcome => outcome,
+        };
+        let instance = Arc::new(created?);
+        instances.push(((options.clone(), loader_environment()), Arc::clone(&instance)));
         Ok(instance)
     }
 
@@ -127,6 +131,25 @@ impl Instance {
     }
 }
 
+/// Loaders up to 1.3.239 at least report a driver file that is no JSON as lack of memory, and then
+/// find no driver at all. If `error` may be that, chooses the drivers that work by name. Whether it
+/// is worth trying again.
+fn leave_out_broken_drivers(error: &Error) -> Result<bool> {
+    if error.status() != DlhalStatus::OutOfMemory {
+        return Ok(false);
+    }
+    let (working, broken) = manifests::working_and_broken_drivers();
+    if working.is_empty() || broken.is_empty() {
+        return Ok(false);
+    }
+    log::warn!(
+        "the Vulkan loader stumbles over {}; VK_DRIVER_FILES is set to the other drivers",
+        broken.join("; ")
+    );
+    environment::set("VK_DRIVER_FILES", &working.join(":"))?;
+    Ok(true)
+}
+
 /// The variables that the loader, its layers and its drivers are chosen by.
 fn loader_environment() -> Vec<(OsString, OsString)> {
     let mut variables: Vec<_> = std::env::vars_os()
@@ -155,7 +178,7 @@ fn require_validation_layer(loader: &Loader) -> Result<()> {
 fn instance_extensions(entry: &ash::Entry, layer: Option<&CStr>) -> Result<BTreeSet<Box<CStr>>> {
     // SAFETY: the entry's functions are those of an open loader; a layer's name is a C string.
     let list = unsafe { entry.enumerate_instance_extension_properties(layer) }
-        .map_err(|error| Error::unavailable(format!("listing instance extensions: {error}")))?;
+        .map_err(|error| loader_error("vkEnumerateInstanceExtensionProperties", error))?;
     Ok(list.iter().filter_map(|one| one.extension_name_as_c_str().ok().map(Box::from)).collect())
 }
 
@@ -164,14 +187,28 @@ fn creation_error(loader: &Loader, error: vk::Result) -> Error {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
             no_device(loader, "vkCreateInstance found no driver that works")
         }
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
-            Error::out_of_memory("vkCreateInstance: out of host memory")
+        other => {
+            let layers = manifests::active_implicit_layers();
+            let advice = if layers.is_empty() {
+                String::new()
+            } else {
+                format!(
+                    " (implicit layers are active: {}; DLHAL_DISABLE_IMPLICIT_LAYERS=1 keeps them \
+                     out)",
+                    layers.join(", ")
+                )
+            };
+            loader_error(&format!("{}: vkCreateInstance{advice}", loader.path), other)
         }
-        other => Error::unavailable(format!(
-            "vkCreateInstance of {} ({}): {other}",
-            loader.path,
-            version_text(loader.api_version)
-        )),
+    }
+}
+
+/// A failure of the loader itself. It also says lack of memory where a manifest cannot be read.
+fn loader_error(call: &str, error: vk::Result) -> Error {
+    let message = format!("{call}: {error}; {}", manifests::fault_summary());
+    match error {
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY => Error::out_of_memory(message),
+        _ => Error::unavailable(message),
     }
 }
 
@@ -180,6 +217,6 @@ fn no_device(loader: &Loader, detail: &str) -> Error {
         "no Vulkan device: {detail}; loader {} ({}); {}",
         loader.path,
         version_text(loader.api_version),
-        super::manifests::driver_summary()
+        manifests::driver_summary()
     ))
 }

@@ -5,6 +5,7 @@ use std::ffi::{CStr, OsStr, OsString};
 use ash::vk;
 use once_cell::sync::OnceCell;
 
+use super::manifests;
 use super::options::Options;
 use crate::{Error, Result};
 
@@ -67,7 +68,12 @@ impl Loader {
         let path = file_of(&entry).unwrap_or_else(|| name.to_string_lossy().into_owned());
         // SAFETY: the entry's functions are those of an open loader.
         let version = unsafe { entry.try_enumerate_instance_version() }
-            .map_err(|error| Error::unavailable(format!("{path}: instance version: {error}")))?
+            .map_err(|error| {
+                Error::unavailable(format!(
+                    "{path}: vkEnumerateInstanceVersion: {error}; {}",
+                    manifests::fault_summary()
+                ))
+            })?
             .unwrap_or(vk::API_VERSION_1_0);
         if version < vk::API_VERSION_1_1 {
             return Err(Error::unavailable(format!(

@@ -99,6 +99,41 @@ pub(super) fn driver_summary() -> String {
     format!("driver files: {}", list.join("; "))
 }
 
+/// The driver files that work, and the others with what is wrong with them.
+pub(super) fn working_and_broken_drivers() -> (Vec<String>, Vec<String>) {
+    let (mut working, mut broken) = (Vec::new(), Vec::new());
+    for driver in drivers(&Environment::of_process()) {
+        match driver.state {
+            State::Works { .. } => working.push(driver.path.display().to_string()),
+            State::Broken(_) => broken.push(driver.to_string()),
+            State::LeftOut(_) => {}
+        }
+    }
+    (working, broken)
+}
+
+/// One line on the manifests, of drivers and layers, that are broken, for an error's message.
+pub(super) fn fault_summary() -> String {
+    let (_, mut faults) = working_and_broken_drivers();
+    faults.extend(layers(&Environment::of_process()).into_iter().filter_map(|layer| {
+        layer.active.err().map(|reason| format!("{}: {reason}", layer.path.display()))
+    }));
+    if faults.is_empty() {
+        "all manifests of drivers and layers can be read".to_owned()
+    } else {
+        format!("broken manifests: {}", faults.join("; "))
+    }
+}
+
+/// The names of the implicit layers that are in every instance of the process.
+pub(super) fn active_implicit_layers() -> Vec<String> {
+    layers(&Environment::of_process())
+        .into_iter()
+        .filter(|layer| layer.implicit && matches!(layer.active, Ok((true, _))))
+        .map(|layer| layer.name)
+        .collect()
+}
+
 impl std::fmt::Display for DriverManifest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let path = self.path.display();
