@@ -152,6 +152,7 @@ impl Drop for Recording {
 }
 
 /// Recordings of all families that wait for reuse.
+#[allow(clippy::vec_box, reason = "they move between here, command buffers and queues")]
 #[derive(Default)]
 pub(super) struct IdleRecordings(parking_lot::Mutex<Vec<Box<Recording>>>);
 

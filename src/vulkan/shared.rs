@@ -183,7 +183,7 @@ impl Shared {
             let front = {
                 let state = lane.state.lock();
                 let mut uses = state.in_flight.uses();
-                let done = loop {
+                loop {
                     match uses.next() {
                         Some(Use { point, role: Role::Wait }) if !self.reached(point) => {
                             break None;
@@ -192,8 +192,7 @@ impl Shared {
                         Some(_) => {}
                         None => break None,
                     }
-                };
-                done
+                }
             };
             let Some(front) = front else { continue };
             if let Some(semaphore) = self.semaphore(&front) {
