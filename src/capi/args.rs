@@ -20,6 +20,11 @@ impl<T> Out<T> {
         Ok(Self(pointer))
     }
 
+    /// As [`Self::new`]; null is legal, and then nobody wants the result.
+    pub(super) fn optional(pointer: *mut T, name: &str) -> Result<Option<Self>> {
+        if pointer.is_null() { Ok(None) } else { Self::new(pointer, name).map(Some) }
+    }
+
     /// Writes the result.
     pub(super) fn write(&self, value: T) {
         // SAFETY: neither null nor misaligned (`new`), and valid for writing by the contract above.
@@ -95,6 +100,12 @@ pub(super) fn bytes<'a>(pointer: *const c_void, size: usize, name: &str) -> Resu
 pub(super) fn string<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
     raw_string(pointer, name)?
         .to_str()
+        .map_err(|error| Error::invalid(format!("{name} is not UTF-8: {error}")))
+}
+
+/// A string of known length, in UTF-8.
+pub(super) fn text<'a>(pointer: *const c_char, length: usize, name: &str) -> Result<&'a str> {
+    std::str::from_utf8(slice(pointer.cast(), length, name)?)
         .map_err(|error| Error::invalid(format!("{name} is not UTF-8: {error}")))
 }
 

@@ -1,6 +1,8 @@
 //! `DLTensor` from C, as the runtime takes it.
 
-use dlpark::ffi::{DLDataType, DLDevice, DLTensor};
+use std::ffi::c_void;
+
+use dlpark::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLTensor};
 
 use super::args;
 use crate::module::DataType;
@@ -18,8 +20,53 @@ pub(super) fn prototype<'a>(tensor: *const DLTensor, name: &str) -> Result<Tenso
     checked(tensor, name, false)
 }
 
+/// A compact tensor that does not exist yet, of a shape and type given apart.
+pub(super) fn compact<'a>(
+    device: DLDevice,
+    ndim: i32,
+    shape: *const i64,
+    dtype: DLDataType,
+) -> Result<TensorView<'a>> {
+    let shape = args::slice(shape, rank(ndim)?, "shape")?;
+    TensorView::new(device_ref(device), 0, 0, shape, None, self::dtype(dtype))
+}
+
+/// The shape of `nbytes` bytes.
+pub(super) fn byte_shape(nbytes: usize) -> Result<[i64; 1]> {
+    i64::try_from(nbytes)
+        .map(|nbytes| [nbytes])
+        .map_err(|_| Error::invalid(format!("nbytes {nbytes} is over {}", i64::MAX)))
+}
+
+/// Bytes at an address.
+pub(super) fn bytes(
+    device: DLDevice,
+    data: *const c_void,
+    offset: usize,
+    shape: &[i64; 1],
+) -> Result<TensorView<'_>> {
+    let byte = DataType::new(DataType::UINT, 8);
+    let (data, offset) = (data.addr() as u64, offset as u64);
+    TensorView::new(device_ref(device), data, offset, shape, None, byte)?.require_data()
+}
+
+/// An address for C.
+pub(super) fn pointer(address: u64) -> *mut c_void {
+    std::ptr::without_provenance_mut(address as usize)
+}
+
+/// A device for C.
+pub(super) fn to_dl_device(device: DeviceRef) -> DLDevice {
+    DLDevice { device_type: DLDeviceType(device.device_type as u32), device_id: device.device_id }
+}
+
+/// An element type for C.
+pub(super) fn to_dl_dtype(dtype: DataType) -> DLDataType {
+    DLDataType { code: DLDataTypeCode(dtype.code), bits: dtype.bits, lanes: dtype.lanes }
+}
+
 /// A device by value.
-pub(super) fn device(device: DLDevice) -> DeviceRef {
+pub(super) fn device_ref(device: DLDevice) -> DeviceRef {
     DeviceRef { device_type: device.device_type.0 as i32, device_id: device.device_id }
 }
 
@@ -28,16 +75,17 @@ pub(super) fn dtype(dtype: DLDataType) -> DataType {
     DataType { code: dtype.code.0, bits: dtype.bits, lanes: dtype.lanes }
 }
 
+fn rank(ndim: i32) -> Result<usize> {
+    usize::try_from(ndim)
+        .ok()
+        .filter(|&ndim| ndim <= MAX_NDIM)
+        .ok_or_else(|| Error::invalid(format!("ndim {ndim} is not in 0..={MAX_NDIM}")))
+}
+
 fn checked<'a>(tensor: *const DLTensor, name: &str, with_data: bool) -> Result<TensorView<'a>> {
     let tensor = args::reference(tensor, name)?;
     let within = |error: Error| error.within(name);
-    let ndim = usize::try_from(tensor.ndim).ok().filter(|&ndim| ndim <= MAX_NDIM);
-    let Some(ndim) = ndim else {
-        return Err(within(Error::invalid(format!(
-            "ndim {} is not in 0..={MAX_NDIM}",
-            tensor.ndim
-        ))));
-    };
+    let ndim = rank(tensor.ndim).map_err(within)?;
     let shape = args::slice(tensor.shape.cast_const(), ndim, "shape").map_err(within)?;
     let strides = if tensor.strides.is_null() {
         None
@@ -46,7 +94,7 @@ fn checked<'a>(tensor: *const DLTensor, name: &str, with_data: bool) -> Result<T
     };
     let (data, byte_offset) =
         if with_data { (tensor.data.addr() as u64, tensor.byte_offset) } else { (0, 0) };
-    let device = device(tensor.device);
+    let device = device_ref(tensor.device);
     let view = TensorView::new(device, data, byte_offset, shape, strides, dtype(tensor.dtype));
     let view = if with_data { view.and_then(TensorView::require_data) } else { view };
     view.map_err(within)
@@ -55,8 +103,6 @@ fn checked<'a>(tensor: *const DLTensor, name: &str, with_data: bool) -> Result<T
 #[cfg(test)]
 mod tests {
     use std::ptr;
-
-    use dlpark::ffi::{DLDataTypeCode, DLDeviceType};
 
     use super::*;
 

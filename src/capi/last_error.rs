@@ -2,7 +2,7 @@
 //! allocation can fail on the way, and no destructor runs when the thread ends.
 
 use std::cell::UnsafeCell;
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
 use std::fmt;
 
 /// A text of at most `N - 1` bytes, always terminated, cut between characters.
@@ -22,6 +22,11 @@ pub(super) fn set(message: &str) {
 /// The calling thread's message. It stays where it is as long as the thread lives.
 pub(super) fn as_ptr() -> *const c_char {
     MESSAGE.with(Text::as_ptr)
+}
+
+/// A copy of the calling thread's message.
+pub(super) fn to_c_string() -> CString {
+    MESSAGE.with(|text| CString::new(text.to_string()).unwrap_or_default())
 }
 
 #[cfg(test)]

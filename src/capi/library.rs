@@ -5,8 +5,10 @@ use std::ffi::{c_char, c_void};
 use super::boundary::boundary;
 use super::last_error;
 use super::log::set_callback;
+use super::output::Buffer;
 use super::types::{DLHAL_ABI_VERSION, DlhalLogCallback, LogLevelNumber, StatusNumber};
 use crate::DlhalStatus;
+use crate::runtime::system;
 
 /// The version of the binary interface that the library has: compare with DLHAL_ABI_VERSION.
 ///
@@ -43,6 +45,33 @@ pub extern "C" fn dlhal_status_string(status: StatusNumber) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn dlhal_last_error_message() -> *const c_char {
     last_error::as_ptr()
+}
+
+/// What was found on this machine: loader, drivers, layers, devices, and why any was left out.
+///
+/// @param buffer, capacity, needed  get the text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlhal_diagnose(
+    buffer: *mut c_char,
+    capacity: usize,
+    needed: *mut usize,
+) -> DlhalStatus {
+    boundary(|| {
+        let buffer = Buffer::text(buffer, capacity, needed)?;
+        buffer.write_text(&system::diagnose())
+    })
+}
+
+/// Finishes all work, and gives devices and drivers up. The next use finds them anew.
+///
+/// It need not be called before a process ends; nothing of this library runs then. It may be called
+/// again, and at any time: what other threads do with a device meanwhile is finished or fails.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlhal_shutdown() -> DlhalStatus {
+    boundary(|| {
+        system::shutdown();
+        Ok(())
+    })
 }
 
 /// Sends the log to a function instead of nowhere. Independent of it, the environment variable

@@ -11,17 +11,35 @@
 
 #![allow(clippy::missing_safety_doc, reason = "the header's prose is each function's contract")]
 
+mod api;
 mod args;
 mod boundary;
+mod device;
+mod dlpack;
 mod dltensor;
+mod export;
+mod function;
 mod handles;
+mod import;
 mod last_error;
 mod library;
 mod log;
+mod memory;
+mod module;
+mod objects;
 mod output;
+mod stream;
 mod types;
+mod values;
 
+pub use api::*;
 #[doc(hidden)]
 pub use boundary::panic_in_next_call;
+pub use device::*;
+pub use dlpack::*;
+pub use function::*;
 pub use library::*;
+pub use memory::*;
+pub use module::*;
+pub use stream::*;
 pub use types::*;

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_void};
 
 use super::args::{Out, check_range};
 use super::last_error::cut;
+use crate::module::source::Source;
 use crate::{Error, Result};
 
 /// A caller's buffer for bytes or text.
@@ -35,7 +36,7 @@ impl Buffer {
         if !start.is_null() {
             check_range(start, capacity, "buffer")?;
         }
-        let needed = if needed.is_null() { None } else { Some(Out::new(needed, "needed")?) };
+        let needed = Out::optional(needed, "needed")?;
         Ok(Self { start, capacity, needed })
     }
 
@@ -58,6 +59,14 @@ impl Buffer {
             self.put(0, bytes);
         }
         self.verdict(fits, bytes.len())
+    }
+
+    /// Writes a module's source: a text as text, bytes as bytes.
+    pub(super) fn write_source(self, source: &Source) -> Result<()> {
+        match source {
+            Source::Text(text) => self.write_text(text),
+            Source::Bytes(bytes) => self.write_bytes(bytes),
+        }
     }
 
     fn report(&self, needed: usize) -> Result<bool> {

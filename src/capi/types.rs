@@ -4,68 +4,14 @@ use std::ffi::{c_char, c_void};
 
 use dlpark::ffi::DLDataType;
 
+use crate::runtime::{AddressInfo, MemoryStatistics};
+
 /// Version of the function table and of the binary interface. It changes only when a program built
 /// against an older header would break.
 pub const DLHAL_ABI_VERSION: u32 = 1;
 
 /// A `DlhalStatus` as C passes it: any number.
 pub type StatusNumber = i32;
-
-/// What `dlhal_device_get_attr` can be asked. 0 to 16 are the numbers of TVM's DeviceAttrKind.
-#[repr(i32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DlhalDeviceAttr {
-    /// Bool: whether the device exists. Never fails for a kDLVulkan device.
-    Exist = 0,
-    /// Int: threads of a workgroup in all.
-    MaxThreadsPerBlock = 1,
-    /// Int: the subgroup size that kernels get by default.
-    WarpSize = 2,
-    /// Int: bytes of workgroup memory.
-    MaxSharedMemoryPerBlock = 3,
-    /// String: the version of the API that the device implements, `major.minor.patch`.
-    ComputeVersion = 4,
-    /// String: the device's name.
-    DeviceName = 5,
-    /// Int: clock rate in kHz. Vulkan cannot know it.
-    MaxClockRate = 6,
-    /// Int: compute units, where an extension of the vendor tells.
-    MultiProcessorCount = 7,
-    /// String: threads of a workgroup in x, y and z, as `[x, y, z]`.
-    MaxThreadDimensions = 8,
-    /// Int: registers of a workgroup. Vulkan cannot know it.
-    MaxRegistersPerBlock = 9,
-    /// String: the architecture of AMD GPUs. Vulkan cannot know it.
-    GcnArch = 10,
-    /// Int: VkPhysicalDeviceProperties::apiVersion.
-    ApiVersion = 11,
-    /// Int: VkPhysicalDeviceProperties::driverVersion, packed as the vendor does.
-    DriverVersion = 12,
-    /// Int: bytes of the level 2 cache. Vulkan cannot know it.
-    L2CacheSizeBytes = 13,
-    /// Int: bytes of all device-local memory.
-    TotalGlobalMemory = 14,
-    /// Int: bytes that the device can still give to this process.
-    AvailableGlobalMemory = 15,
-    /// Int: alignment of an image's rows in a buffer, in bytes.
-    ImagePitchAlignment = 16,
-    /// String: `discrete`, `integrated`, `virtual`, `other` or `software`.
-    DeviceType = 64,
-    /// String: the device's UUID, the same in every process and API.
-    Uuid = 65,
-    /// String: where the device sits, `domain:bus:device.function`.
-    PciAddress = 66,
-    /// Int: bytes of all live allocations.
-    LiveBytes = 67,
-    /// Int: bytes that one allocation can have, as far as the driver tells.
-    MaxAllocation = 68,
-    /// Bool: whether the device is software on the host's processor.
-    IsSoftware = 69,
-    /// String: the driver's name.
-    DriverName = 70,
-    /// String: the driver's text about its version and build.
-    DriverInfo = 71,
-}
 
 /// A `DlhalDeviceAttr` as C passes it: any number.
 pub type DeviceAttrNumber = i32;
@@ -222,6 +168,34 @@ pub struct DlhalFunctionInfo {
     pub scalar_bytes: u32,
     /// 1 if the scalars are in a uniform buffer, 0 if they are push constants.
     pub scalars_in_uniform_buffer: u32,
+}
+
+impl From<MemoryStatistics> for DlhalMemoryStatistics {
+    fn from(statistics: MemoryStatistics) -> Self {
+        Self {
+            struct_size: 0,
+            live_bytes: statistics.live_bytes,
+            live_allocations: statistics.live_allocations,
+            peak_bytes: statistics.peak_bytes,
+            reserved_bytes: statistics.reserved_bytes,
+            memory_objects: statistics.memory_objects,
+            cached_bytes: statistics.unused_bytes,
+            staging_bytes: statistics.staging_bytes,
+        }
+    }
+}
+
+impl From<AddressInfo> for DlhalAddressInfo {
+    fn from(info: AddressInfo) -> Self {
+        Self {
+            struct_size: 0,
+            allocation_base: info.allocation_base,
+            allocation_size: info.allocation_size,
+            offset: info.offset,
+            native_buffer: info.native_buffer,
+            native_offset: info.native_offset,
+        }
+    }
 }
 
 macro_rules! versioned {

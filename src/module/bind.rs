@@ -9,7 +9,7 @@ use super::signature::{LaunchTag, Signature};
 use super::spirv::{
     self, BindingKind, Block, EntryPoint, MemberType, ScalarKind, ScalarType, Shader,
 };
-use super::{Image, Kind, Module, Origin};
+use super::{Image, KernelSource, Kind, Module, Origin};
 use crate::{DlhalStatus, Error, Result};
 
 /// The shader's flags: the scalars are in a uniform buffer.
@@ -52,6 +52,30 @@ pub(super) fn from_spirv(words: &[u32], signatures: &[Signature]) -> Result<Modu
                 blame: DlhalStatus::InvalidArgument,
             },
         )?));
+    }
+    module(Kind::Vulkan, Origin::Spirv, functions, None)
+}
+
+/// Makes a module of kernels that each have a shader of their own.
+pub(super) fn from_kernels(kernels: &[KernelSource<'_>]) -> Result<Module> {
+    if kernels.is_empty() {
+        return Err(Error::invalid("a module needs at least one kernel"));
+    }
+    let mut functions = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let name = &kernel.signature.name;
+        let within = |error: Error| error.within(format!("kernel `{name}`"));
+        let mut words = spirv::from_bytes(kernel.code).map_err(within)?;
+        if let Some(entry) = kernel.entry_point.filter(|entry| entry != name) {
+            words = spirv::native_order(&words).map_err(within)?.to_vec();
+            if !spirv::read(&words).map_err(within)?.entry_points.iter().any(|e| e.name == entry) {
+                let message = format!("the shader has no entry point `{entry}`");
+                return Err(within(Error::invalid(message)));
+            }
+            words = spirv::rename_entry_point(&words, entry, name).map_err(within)?;
+        }
+        let one = from_spirv(&words, std::slice::from_ref(&kernel.signature))?;
+        functions.extend(one.functions);
     }
     module(Kind::Vulkan, Origin::Spirv, functions, None)
 }

@@ -12,6 +12,7 @@ pub mod format;
 pub mod function;
 pub mod limits;
 pub mod signature;
+pub mod source;
 pub mod spirv;
 mod tvm_bytes;
 mod tvm_file;
@@ -50,6 +51,17 @@ struct Image {
     shader_order: Vec<usize>,
     /// The meta file's text.
     meta: Option<String>,
+}
+
+/// A kernel to make a module of.
+#[derive(Clone, Debug)]
+pub struct KernelSource<'a> {
+    /// Its name, argument types and launch tags.
+    pub signature: Signature,
+    /// The shader's bytes, SPIR-V of either byte order.
+    pub code: &'a [u8],
+    /// The entry point; `None` for the one of the kernel's name, or the only one.
+    pub entry_point: Option<&'a str>,
 }
 
 impl Module {
@@ -97,6 +109,11 @@ impl Module {
         bind::from_spirv(&spirv::from_bytes(bytes)?, signatures)
     }
 
+    /// Makes a module of kernels that each have a shader of their own.
+    pub fn from_kernels(kernels: &[KernelSource<'_>]) -> Result<Self> {
+        bind::from_kernels(kernels)
+    }
+
     /// Makes a module from WGSL: one kernel per compute entry point.
     ///
     /// Arguments are the storage buffers that the entry point uses, in order of group and binding,
@@ -133,6 +150,19 @@ impl Module {
     /// Writes the file form to `path` and its meta file beside it.
     pub fn save_file(&self, path: &Path, version: FormatVersion) -> Result<()> {
         tvm_file::save(self, path, version)
+    }
+
+    /// Saves the module to `path` in the layout of `version`, or else in [`Self::version`]: in the
+    /// file form where the layout has one and the module was not read from bytes, else in the
+    /// bytes form.
+    pub fn save(&self, path: &Path, version: Option<FormatVersion>) -> Result<()> {
+        let version = version.unwrap_or_else(|| self.version());
+        let from_bytes = matches!(self.origin, Origin::Bytes(_));
+        if version.has_file_form() && self.kind == Kind::Vulkan && !from_bytes {
+            self.save_file(path, version)
+        } else {
+            self.save_bytes(path, version)
+        }
     }
 
     /// Which runtime the module was compiled for.

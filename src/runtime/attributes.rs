@@ -4,64 +4,66 @@
 use super::device::Device;
 use crate::hal::{DeviceProperties, DeviceType, MemoryKind};
 
-/// What there is to ask. The numbers up to 16 are TVM's `DeviceAttrKind`; ours start at 64.
+/// What `dlhal_device_get_attr()` can be asked. The numbers up to 16 are those of TVM's
+/// DeviceAttrKind.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceAttr {
-    /// Whether the device exists.
+    /// Bool: whether the device exists. Never fails for kDLVulkan.
     Exist = 0,
-    /// Threads of a workgroup.
+    /// Int: threads of a workgroup.
     MaxThreadsPerBlock = 1,
-    /// The subgroup size that kernels get by default.
+    /// Int: the subgroup size that kernels get by default.
     WarpSize = 2,
-    /// Bytes of workgroup memory.
+    /// Int: bytes of workgroup memory.
     MaxSharedMemoryPerBlock = 3,
-    /// The Vulkan version as text, for example `1.3.255`.
+    /// Text: the Vulkan version, for example `1.3.255`.
     ComputeVersion = 4,
-    /// The device's name.
+    /// Text: the device's name.
     DeviceName = 5,
-    /// Clock rate in kHz. Unknown to Vulkan.
+    /// Int: clock rate in kHz. Unknown to Vulkan.
     MaxClockRate = 6,
-    /// Compute units, where an extension of the vendor tells.
+    /// Int: compute units, where an extension of the vendor tells.
     MultiProcessorCount = 7,
-    /// Threads in x, y and z as text: `[1024, 1024, 64]`.
+    /// Text: threads in x, y and z: `[1024, 1024, 64]`.
     MaxThreadDimensions = 8,
-    /// Registers of a workgroup. Unknown to Vulkan.
+    /// Int: registers of a workgroup. Unknown to Vulkan.
     MaxRegistersPerBlock = 9,
-    /// AMD's architecture name. Unknown to Vulkan.
+    /// Text: AMD's architecture name. Unknown to Vulkan.
     GcnArch = 10,
-    /// The Vulkan version as a packed number.
+    /// Int: the Vulkan version as a packed number.
     ApiVersion = 11,
-    /// The driver's version as a packed number.
+    /// Int: the driver's version as a packed number.
     DriverVersion = 12,
-    /// Bytes of second-level cache. Unknown to Vulkan.
+    /// Int: bytes of second-level cache. Unknown to Vulkan.
     L2CacheSizeBytes = 13,
-    /// Bytes of device memory.
+    /// Int: bytes of device memory.
     TotalGlobalMemory = 14,
-    /// Bytes of device memory that can still be allocated.
+    /// Int: bytes of device memory that can still be allocated.
     AvailableGlobalMemory = 15,
-    /// Alignment of an image's rows in a buffer.
+    /// Int: alignment of an image's rows in a buffer.
     ImagePitchAlignment = 16,
-    /// `discrete`, `integrated`, `virtual`, `other` or `software`.
+    /// Text: `discrete`, `integrated`, `virtual`, `other` or `software`.
     DeviceType = 64,
-    /// The device's UUID as text.
+    /// Text: the device's UUID.
     Uuid = 65,
-    /// The PCI address as text: `0000:01:00.0`.
+    /// Text: the PCI address: `0000:01:00.0`.
     PciAddress = 66,
-    /// Bytes of live allocations.
+    /// Int: bytes of live allocations.
     LiveBytes = 67,
-    /// Bytes that one allocation can have.
+    /// Int: bytes that one allocation can have.
     MaxAllocation = 68,
-    /// Whether the device is software on the host's processor.
+    /// Bool: whether the device is software on the host's processor.
     IsSoftware = 69,
-    /// The driver's name.
+    /// Text: the driver's name.
     DriverName = 70,
-    /// What is known to be wrong with the driver, one line each.
+    /// Text: what is known to be wrong with the driver, one line each.
     Warnings = 71,
 }
 
 impl DeviceAttr {
     /// All of them.
+    /// cbindgen:ignore
     pub const ALL: [Self; 25] = [
         Self::Exist,
         Self::MaxThreadsPerBlock,

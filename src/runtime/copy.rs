@@ -40,7 +40,20 @@ pub struct Side<'a> {
     pub device: Option<&'a Arc<Device>>,
 }
 
-/// Copies the elements of `from` to those of `to`.
+/// Copies the elements of `from` to those of `to`, both on the host.
+///
+/// # Safety
+/// Both must be memory that the copy may read or write for the length of the call.
+pub unsafe fn copy_on_host(from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
+    check(from, to)?;
+    if from.nbytes() > 0 {
+        let (from, to) = (from.require_data()?, to.require_data()?);
+        host_to_host(HostSide::new(&from)?, HostSide::new(&to)?);
+    }
+    Ok(())
+}
+
+/// Copies the elements of `from` to those of `to`, at least one of which is on a device.
 ///
 /// # Safety
 /// A side on the host must be memory that the copy may read or write for the length of the call.

@@ -1,13 +1,14 @@
 //! A device as the runtime sees it: the HAL's device with its memory, staging, timelines and
 //! streams, and the housekeeping between them.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use super::deferred::Deferred;
-use super::memory::{Counters, Import, Memory, Request};
+use super::memory::{Counters, Disowned, Import, Memory, Request};
 use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
@@ -49,6 +50,21 @@ pub struct MemoryStatistics {
     pub unused_bytes: u64,
     /// Pinned host memory for copies in flight.
     pub staging_bytes: u64,
+}
+
+/// What lies behind an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressInfo {
+    /// The allocation's first address.
+    pub allocation_base: u64,
+    /// Bytes of the allocation.
+    pub allocation_size: u64,
+    /// Bytes from the allocation's first address to this one.
+    pub offset: u64,
+    /// The driver's buffer that the allocation lies in.
+    pub native_buffer: u64,
+    /// Bytes from the start of that buffer.
+    pub native_offset: u64,
 }
 
 impl Device {
@@ -144,6 +160,34 @@ impl Device {
         })?;
         let offset = live.offset + (address - live.address);
         Ok(mapping.ptr.as_ptr().wrapping_add(offset as usize))
+    }
+
+    /// What lies behind `address`.
+    pub fn resolve(&self, address: u64) -> Result<AddressInfo> {
+        let allocation = self.memory.find(address)?.lock();
+        let live = allocation.live_at(address)?;
+        let offset = address - live.address;
+        Ok(AddressInfo {
+            allocation_base: live.address,
+            allocation_size: live.size,
+            offset,
+            native_buffer: live.block.buffer().native_handle(),
+            native_offset: live.offset + offset,
+        })
+    }
+
+    /// Drops `owner` once the uses that the allocation at `address` has now are over; at once where
+    /// there is none.
+    pub(crate) fn drop_after_uses(self: &Arc<Self>, address: u64, owner: Box<dyn Any + Send>) {
+        let points = match self.memory.find(address) {
+            Ok(allocation) => allocation.lock().usage.all().map(|access| access.point).collect(),
+            Err(_) => Vec::new(),
+        };
+        self.deferred.push(Disowned { owner, points, block: None });
+        self.run_deferred();
+        if self.deferred.is_pending() {
+            self.wake_worker();
+        }
     }
 
     /// Waits until all work on the device is done.

@@ -23,6 +23,11 @@ impl Event {
         Self { device: device.clone(), point: Mutex::default() }
     }
 
+    /// The device that it belongs to.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
     /// Marks the end of the work that `stream` has so far.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         if !Arc::ptr_eq(stream.device(), &self.device) {

@@ -7,9 +7,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::device::Device;
+use crate::Result;
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
 use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
-use crate::{Error, Result};
 
 /// A kernel that can be launched on any device that fulfils its needs. May be used from any thread;
 /// it does not need its module to live on.
@@ -42,14 +42,7 @@ pub(crate) struct Ready {
 impl Function {
     /// The function called `name` of `module`.
     pub fn of(module: &Module, name: &str) -> Result<Self> {
-        let info = module.function(name).ok_or_else(|| {
-            let names: Vec<_> = module.functions().iter().map(|f| f.name()).collect();
-            Error::not_found(format!(
-                "the module has no function `{name}`; it has {}",
-                names.join(", ")
-            ))
-        })?;
-        Ok(Self::new(info.clone()))
+        Ok(Self::new(module.named(name)?.clone()))
     }
 
     fn new(info: Arc<module::Function>) -> Self {

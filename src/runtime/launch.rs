@@ -66,6 +66,11 @@ impl Launch {
         Ok(launch)
     }
 
+    /// The device that it is for.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
     /// Replaces one argument or extent.
     pub fn set_arg(&mut self, index: usize, value: Value) -> Result<()> {
         let before = self.extents;

@@ -27,7 +27,7 @@ mod worker;
 pub mod workspace;
 
 pub use attributes::{Attribute, DeviceAttr, type_name, uuid_text};
-pub use device::{Device, MemoryStatistics};
+pub use device::{AddressInfo, Device, MemoryStatistics};
 pub use event::{Event, sync_streams};
 pub use function::Function;
 pub use launch::Launch;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::memory::Import;
+use super::tensor::TensorView;
 use crate::{Error, Result};
 
 /// A share in an allocation, given up when dropped, on any thread. It keeps the device alive.
@@ -22,6 +23,30 @@ impl Share {
         Ok(Self { device: device.clone(), address: start })
     }
 
+    /// One more share in the allocation that holds all of a tensor on `device`, and whether it was
+    /// imported read-only.
+    pub fn of_range(device: &Arc<Device>, view: &TensorView<'_>) -> Result<(Self, bool)> {
+        let address = view.address();
+        let read_only = {
+            let allocation = device.memory().find(address)?.lock();
+            let live = allocation.live_at(address)?;
+            let (first, end) = view.span();
+            let fits =
+                address.checked_add_signed(first).zip(address.checked_add_signed(end)).is_some_and(
+                    |(first, end)| first >= live.address && end - live.address <= live.size,
+                );
+            if !fits {
+                return Err(Error::invalid(format!(
+                    "the tensor at {address:#x} spans bytes {first} to {end}, which leave its \
+                     allocation of {} bytes at {:#x}",
+                    live.size, live.address
+                )));
+            }
+            live.read_only
+        };
+        Ok((Self::of(device, address)?, read_only))
+    }
+
     /// Takes over the ownership that a fresh allocation gave its caller.
     pub fn from_allocation(device: &Arc<Device>, address: u64) -> Self {
         Self { device: device.clone(), address }
@@ -32,6 +57,11 @@ impl Share {
         self.device.memory().find(self.address)?.lock().live_at_mut(self.address)?.owner =
             Some(owner);
         Ok(())
+    }
+
+    /// Drops `owner` once the uses that the allocation has now are over.
+    pub fn drop_after_uses(&self, owner: Box<dyn Any + Send>) {
+        self.device.drop_after_uses(self.address, owner);
     }
 
     /// The device that the memory is on.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -30,6 +31,7 @@ pub struct Stream {
     queue: Arc<dyn Queue>,
     timeline: TimelineId,
     recorder: Mutex<Recorder>,
+    tag: AtomicUsize,
 }
 
 /// A command's use of an allocation.
@@ -120,7 +122,7 @@ type Held<'a> = SmallVec<[MutexGuard<'a, AllocationState>; 8]>;
 
 impl Stream {
     /// A new stream, on the queue whose turn it is.
-    pub(crate) fn new(device: &Arc<Device>) -> Result<Arc<Self>> {
+    pub fn new(device: &Arc<Device>) -> Result<Arc<Self>> {
         device.check_health()?;
         let timeline = device.timelines().acquire(device.hal().as_ref())?;
         let stream = Arc::new(Self {
@@ -128,6 +130,7 @@ impl Stream {
             queue: device.next_queue(),
             timeline,
             recorder: Mutex::default(),
+            tag: AtomicUsize::new(0),
         });
         device.enter_stream(&stream);
         Ok(stream)
@@ -136,6 +139,16 @@ impl Stream {
     /// The device that the stream belongs to.
     pub fn device(&self) -> &Arc<Device> {
         &self.device
+    }
+
+    /// A number that the layer above keeps with the stream; 0 at first.
+    pub fn tag(&self) -> usize {
+        self.tag.load(Ordering::Relaxed)
+    }
+
+    /// See [`Self::tag`].
+    pub fn set_tag(&self, tag: usize) {
+        self.tag.store(tag, Ordering::Relaxed);
     }
 
     /// Records one command that uses `uses`, after everything that it must come after.

@@ -1,0 +1,90 @@
+//! What handles and device numbers stand for.
+
+use std::sync::Arc;
+
+use dlpark::ffi::DLDevice;
+use parking_lot::Mutex;
+
+use super::dltensor;
+use super::handles::{self, Handle, Table};
+use super::import::Imported;
+use super::types::{
+    DlhalEventHandle, DlhalFunctionHandle, DlhalLaunchHandle, DlhalModuleHandle, DlhalStream,
+    DlhalStreamHandle, DlhalTensorHandle,
+};
+use crate::module::Module;
+use crate::runtime::{Device, DeviceRef, Event, Function, Launch, Stream, system, thread};
+use crate::{Error, Result};
+
+macro_rules! handle_kinds {
+    ($($handle:ident $kind:literal $name:literal => $object:ty,)*) => {
+        $(impl Handle for $handle {
+            type Object = Arc<$object>;
+            const NAME: &'static str = $name;
+            const KIND: u8 = $kind;
+            fn table() -> &'static Table<Self::Object> {
+                static TABLE: Table<Arc<$object>> = Table::new();
+                &TABLE
+            }
+        })*
+    };
+}
+
+handle_kinds! {
+    DlhalStreamHandle 1 "a stream" => Stream,
+    DlhalEventHandle 2 "an event" => Event,
+    DlhalModuleHandle 3 "a module" => Module,
+    DlhalFunctionHandle 4 "a function" => Function,
+    DlhalLaunchHandle 5 "a launch" => Mutex<Launch>,
+    DlhalTensorHandle 6 "a tensor" => Imported,
+}
+
+/// The device that C names, created if it was not yet.
+pub(super) fn device(device: DLDevice) -> Result<Arc<Device>> {
+    system::device(dltensor::device_ref(device))
+}
+
+/// The device to free something on: `None` where nothing can be left to free, for it was shut down.
+pub(super) fn device_to_free_on(device: DLDevice) -> Result<Option<Arc<Device>>> {
+    let name = dltensor::device_ref(device);
+    let found = system::existing_device(name)?;
+    if found.is_none() && !system::was_shut_down() {
+        return Err(Error::not_found(format!("nothing was allocated on {name}")));
+    }
+    Ok(found)
+}
+
+/// Fails if a device was shut down: what was made on it can only be freed.
+pub(super) fn check_open(device: &Arc<Device>) -> Result<()> {
+    let current = system::existing_device(DeviceRef::vulkan(device.id()))?;
+    if current.is_some_and(|current| Arc::ptr_eq(&current, device)) {
+        return Ok(());
+    }
+    Err(Error::precondition(
+        "made before dlhal_shutdown(), after which it can only be freed; make a new one",
+    ))
+}
+
+/// A stream of `device`; null is the calling thread's own.
+pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<Arc<Stream>> {
+    if stream.is_null() {
+        return thread::stream(device);
+    }
+    let found = handles::get(stream)?;
+    if !Arc::ptr_eq(found.device(), device) {
+        check_open(found.device())?;
+        return Err(Error::invalid(format!(
+            "the stream belongs to device {}, device {} is meant",
+            found.device().id(),
+            device.id()
+        )));
+    }
+    Ok(found)
+}
+
+/// An event whose device was not shut down.
+pub(super) fn event(event: *mut DlhalEventHandle) -> Result<Arc<Event>> {
+    let event = handles::get(event)?;
+    check_open(event.device())?;
+    Ok(event)
+}
