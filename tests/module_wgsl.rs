@@ -187,18 +187,71 @@ fn a_webgpu_module_with_faulty_source_is_corrupt() {
     for (what, message) in [
         (&b"@compute"[..], "WGSL: "),
         (b"fn fused_matmul1_add2_kernel", "no @compute entry point of that name"),
-        (b"packGridDimX: u32", "the last scalar of a WebGPU kernel must be the u32 grid size"),
     ] {
         let mut bad = bytes.clone();
         let at = find(what);
         match what[0] {
             b'@' => bad[at] = b'?',
-            b'f' => bad[at + 3] = b'F',
-            _ => bad[at + 14] = b'i',
+            _ => bad[at + 3] = b'F',
         }
         let error = Module::from_bytes(&bad).unwrap_err();
         assert_eq!(error.status(), DlhalStatus::DataLoss, "{error}");
         assert!(error.message().contains("kernel `fused_matmul1_add2_kernel`"), "{error}");
+        assert!(error.message().contains(message), "{error} should say {message}");
+    }
+}
+
+/// A WebGPU module of one kernel `k` whose uniform block has `members`.
+fn webgpu_module(arg_types: &[[u8; 4]], members: &str, value: &str) -> Vec<u8> {
+    let str = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let count = |n: usize| (n as u64).to_le_bytes().to_vec();
+    let source = format!(
+        "struct Args {{ {members} }}
+        @group(0) @binding(0) var<storage, read_write> out: array<i32>;
+        @group(0) @binding(1) var<uniform> args: Args;
+        @compute @workgroup_size(1) fn k() {{ out[0] = {value}; }}"
+    );
+    [
+        count(1),
+        str("k"),
+        str("k"),
+        count(arg_types.len()),
+        arg_types.concat(),
+        count(2),
+        str("blockIdx.x"),
+        str("paramWriteAccess:[1]"),
+        count(0),
+        count(1),
+        str("k"),
+        str(&source),
+    ]
+    .concat()
+}
+
+#[test]
+fn the_last_member_of_a_webgpu_kernels_block_is_the_hidden_grid_size() {
+    let (handle, int32, int64) = ([3, 64, 1, 0], [0, 32, 1, 0], [0, 64, 1, 0]);
+    let value = "args.n + i32(args.grid)";
+    let module = webgpu_module(&[handle, int32], "n: i32, grid: u32", value);
+    let module = Module::from_bytes(&module).unwrap();
+    let k = module.function("k").unwrap();
+    assert_eq!(k.grid_fold.unwrap().offset, 4);
+    assert_eq!(k.args.len(), 2);
+
+    let narrowed = webgpu_module(&[handle, int64], "n: i32, grid: u32", value);
+    let narrowed = Module::from_bytes(&narrowed).unwrap();
+    assert!(matches!(
+        narrowed.functions()[0].args[1],
+        ArgKind::Scalar { dtype, offset: 0, size: 4, .. } if dtype.bits == 64
+    ));
+
+    for (types, members, message) in [
+        (&[handle, int32][..], "n: i32, grid: i32", "must be the u32 grid size"),
+        (&[handle], "n: i32, grid: u32", "0 scalar arguments, the shader's block has 1 members"),
+        (&[handle, handle], "n: i32, grid: u32", "paramWriteAccess:[1] is of 1 buffers"),
+    ] {
+        let error = Module::from_bytes(&webgpu_module(types, members, value)).unwrap_err();
+        assert_eq!(error.status(), DlhalStatus::DataLoss);
         assert!(error.message().contains(message), "{error} should say {message}");
     }
 }

@@ -82,7 +82,14 @@ impl KernelLimits {
                 .into_iter()
                 .map(|capability| capability as u32)
                 .collect(),
-            spirv_extensions: BTreeSet::new(),
+            spirv_extensions: [
+                "SPV_KHR_storage_buffer_storage_class",
+                "SPV_KHR_variable_pointers",
+                "SPV_KHR_16bit_storage",
+                "SPV_KHR_device_group",
+            ]
+            .map(str::to_owned)
+            .into(),
             max_spirv_version: (1, 3),
             max_workgroup_size: [128, 128, 64],
             max_workgroup_invocations: 128,

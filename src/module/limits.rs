@@ -60,6 +60,16 @@ fn check(function: &Function, limits: &KernelLimits) -> Result<()> {
             missing.join(", ")
         )));
     }
+    let unknown = |name: &&String| {
+        // These only annotate; every device takes them.
+        !name.starts_with("SPV_GOOGLE_") && !limits.spirv_extensions.contains(*name)
+    };
+    if let Some(extension) = shader.extensions.iter().find(unknown) {
+        return Err(Error::unsupported(format!(
+            "the shader needs the SPIR-V extension {extension}, which this device does not offer; \
+             compile for a target without it"
+        )));
+    }
     check_workgroup(function, limits)?;
     check_bindings(function, limits)
 }

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dlhal::module::{FormatVersion, Module, ModuleLimits, Signature};
+use dlhal::hal::KernelLimits;
+use dlhal::module::{FormatVersion, Module, Signature};
 
 pub(crate) fn data_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/modules")
@@ -85,16 +86,20 @@ pub(crate) fn signature(name: &str, args: &str, tags: &str) -> Signature {
 }
 
 /// Limits that no fixture exceeds.
-pub(crate) fn all_limits() -> ModuleLimits {
-    ModuleLimits {
-        spirv_version: (1, 6),
-        capabilities: (0..10_000).collect(),
+pub(crate) fn all_limits() -> KernelLimits {
+    let extensions = ["8bit_storage", "integer_dot_product", "float_controls"];
+    let mut limits = KernelLimits::vulkan_1_1_minimum();
+    limits.spirv_extensions.extend(extensions.map(|name| format!("SPV_KHR_{name}")));
+    KernelLimits {
+        max_spirv_version: (1, 6),
+        spirv_capabilities: (0..10_000).collect(),
         max_workgroup_size: [1024, 1024, 64],
         max_workgroup_invocations: 1024,
-        max_shared_memory: 49152,
-        max_push_constants: 256,
+        max_workgroup_memory_bytes: 49152,
+        max_push_constant_bytes: 256,
         max_storage_buffers: 1 << 20,
-        max_uniform_range: 65536,
-        subgroup_sizes: (32, 32),
+        max_uniform_buffer_range: 65536,
+        subgroup_size_range: (32, 32),
+        ..limits
     }
 }

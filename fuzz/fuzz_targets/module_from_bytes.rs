@@ -1,0 +1,10 @@
+//! A module in bytes form.
+#![no_main]
+
+#[path = "../checks.rs"]
+#[allow(dead_code, reason = "each target uses one check")]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    checks::module_from_bytes(bytes);
+});
