@@ -95,7 +95,10 @@ pub(crate) fn capabilities(snapshot: &Snapshot, plan: &Plan) -> BTreeSet<u32> {
             ],
         ),
         (features.cooperative_matrix, &[Capability::CooperativeMatrixKHR]),
-        (features.vulkan_memory_model, &[Capability::VulkanMemoryModel]),
+        (
+            features.vulkan_memory_model,
+            &[Capability::VulkanMemoryModel, Capability::VulkanMemoryModelDeviceScope],
+        ),
         (features.variable_pointers, &[Capability::VariablePointers]),
         (features.variable_pointers_storage_buffer, &[Capability::VariablePointersStorageBuffer]),
         (features.buffer_device_address, &[Capability::PhysicalStorageBufferAddresses]),

@@ -81,7 +81,8 @@ impl FeatureChain {
             address: vk::PhysicalDeviceBufferDeviceAddressFeatures::default()
                 .buffer_device_address(on.buffer_device_address),
             memory_model: vk::PhysicalDeviceVulkanMemoryModelFeatures::default()
-                .vulkan_memory_model(on.vulkan_memory_model),
+                .vulkan_memory_model(on.vulkan_memory_model)
+                .vulkan_memory_model_device_scope(on.vulkan_memory_model),
             scalar: vk::PhysicalDeviceScalarBlockLayoutFeatures::default()
                 .scalar_block_layout(on.scalar_block_layout),
             subgroup_size: vk::PhysicalDeviceSubgroupSizeControlFeatures::default()

@@ -25,6 +25,7 @@ pub(crate) struct Features {
     pub(crate) storage_push_constant_8: bool,
     pub(crate) integer_dot_product: bool,
     pub(crate) cooperative_matrix: bool,
+    /// With device scope: atomics that worked without the model would be illegal with it otherwise.
     pub(crate) vulkan_memory_model: bool,
     pub(crate) variable_pointers: bool,
     pub(crate) variable_pointers_storage_buffer: bool,
@@ -138,7 +139,8 @@ impl Features {
             storage_push_constant_8: on(storage8.storage_push_constant8),
             integer_dot_product: on(dot.shader_integer_dot_product),
             cooperative_matrix: on(matrix.cooperative_matrix),
-            vulkan_memory_model: on(memory_model.vulkan_memory_model),
+            vulkan_memory_model: on(memory_model.vulkan_memory_model)
+                && on(memory_model.vulkan_memory_model_device_scope),
             variable_pointers: on(pointers.variable_pointers),
             variable_pointers_storage_buffer: on(pointers.variable_pointers_storage_buffer),
             subgroup_size_control: on(subgroup_size.subgroup_size_control),
