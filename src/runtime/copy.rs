@@ -12,10 +12,10 @@ use super::device::Device;
 use super::mapped;
 use super::runs::{Piece, Runs};
 use super::staging::{Chunk, ChunkSize};
-use super::stream::{Stream, Use};
+use super::stream::{Recording, Stream, Use};
 use super::tensor::TensorView;
 use super::timeline::Point;
-use crate::hal::{CopyRegion, Deadline, MemoryKind, Stages};
+use crate::hal::{BufferRange, CopyRegion, Deadline, MemoryKind, Stages};
 use crate::module::DataType;
 use crate::{Error, Result};
 
@@ -258,29 +258,36 @@ fn host_to_device(
         return Ok(());
     }
     let mut pieces = Vec::new();
-    while side.runs.left() > 0 {
-        let small = side.runs.left() <= SMALL;
-        let size = if small { ChunkSize::Small } else { ChunkSize::Bulk };
-        let mut chunk = device.staging().acquire(size)?;
+    while side.runs.left() > SMALL {
+        let mut chunk = device.staging().acquire(ChunkSize::Bulk)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
-        chunk.write_with(bytes, |target| host.read(target))?;
+        chunk.write(0, bytes, |target| host.read(target))?;
         stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
-            let [target] = recording.bound else { return Err(wrong_uses()) };
-            let source = chunk.range(0, bytes);
-            let regions = regions(&pieces, |dense, piece| CopyRegion {
-                src_offset: source.offset + dense,
-                dst_offset: target.offset + piece.offset as u64,
-                size: piece.size,
-            });
-            recording.commands.copy(source.buffer, target.buffer, &regions)?;
+            unpack(recording, &chunk.range(0, bytes), &pieces)?;
             recording.keep(chunk);
             Ok(())
         })?;
-        if !small {
-            stream.flush()?;
-        }
+        stream.flush()?;
+    }
+    while side.runs.left() > 0 {
+        let bytes = side.next(SMALL, &mut pieces);
+        stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
+            let upload = recording.upload(bytes, |target| host.read(target))?;
+            unpack(recording, &upload.range(), &pieces)
+        })?;
     }
     Ok(())
+}
+
+/// Copies packed bytes to the pieces of the target.
+fn unpack(recording: &mut Recording<'_>, source: &BufferRange<'_>, pieces: &[Piece]) -> Result<()> {
+    let [target] = recording.bound else { return Err(wrong_uses()) };
+    let regions = regions(pieces, |dense, piece| CopyRegion {
+        src_offset: source.offset + dense,
+        dst_offset: target.offset + piece.offset as u64,
+        size: piece.size,
+    });
+    recording.commands.copy(source.buffer, target.buffer, &regions)
 }
 
 fn device_to_host(
@@ -431,16 +438,21 @@ fn between_devices(
     source: &TensorView<'_>,
     target: &TensorView<'_>,
 ) -> Result<()> {
-    if !source.is_contiguous() || !target.is_contiguous() {
-        return Err(Error::unsupported(
-            "a strided copy between two devices; make both sides contiguous",
-        ));
-    }
     let own = |device: &Arc<Device>| match Arc::ptr_eq(device, stream.device()) {
         true => Ok(stream.clone()),
         false => super::thread::stream(device),
     };
     let (reader, writer) = (own(from)?, own(to)?);
+    if !source.is_contiguous() || !target.is_contiguous() {
+        let mut bounce = vec![0u8; source.nbytes() as usize];
+        let packed = |view: &TensorView<'_>, data: u64| {
+            HostSide::new(&TensorView { data, byte_offset: 0, strides: None, ..*view })
+        };
+        let data = bounce.as_mut_ptr() as u64;
+        device_to_host(from, &reader, source, packed(source, data)?)?;
+        from.check_health()?;
+        return host_to_device(packed(target, data)?, to, &writer, target);
+    }
     let mut bounce = Vec::new();
     let total = source.nbytes();
     let mut done = 0;

@@ -229,7 +229,11 @@ impl Launch {
         let limit = self.device.properties().kernel.max_storage_buffer_range;
         stream.record(uses, Stages::COMPUTE, |recording| {
             let uniform = match self.function.info().scalars {
-                ScalarBlock::Uniform { .. } => Some(recording.upload(&self.scalars)?),
+                ScalarBlock::Uniform { .. } => {
+                    Some(recording.upload(self.scalars.len() as u64, |target| {
+                        target.write_copy_of_slice(&self.scalars);
+                    })?)
+                }
                 ScalarBlock::None | ScalarBlock::PushConstants { .. } => None,
             };
             let Recording { commands, bound, .. } = recording;

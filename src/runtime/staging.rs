@@ -2,6 +2,7 @@
 //! again once the work that reads or writes them is done.
 
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -56,33 +57,19 @@ impl Chunk {
         BufferRange { buffer: &self.buffer, offset: self.offset + offset, size }
     }
 
-    /// Writes bytes for the device to read.
-    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let len = bytes.len() as u64;
+    /// Lets `fill` write `len` bytes at `offset` for the device to read.
+    pub(crate) fn write(
+        &mut self,
+        offset: u64,
+        len: u64,
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+    ) -> Result<()> {
         self.check(offset, len)?;
-        // SAFETY: `check` keeps the target inside the chunk, which nobody else uses; the source is
-        // a slice of other memory.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                self.host.as_ptr().wrapping_add(offset as usize),
-                bytes.len(),
-            )
-        };
+        let start = self.host.as_ptr().wrapping_add(offset as usize);
+        // SAFETY: `check` keeps the slice inside the chunk, which nobody else uses meanwhile.
+        fill(unsafe { std::slice::from_raw_parts_mut(start.cast(), len as usize) });
         let start = self.offset + offset;
         self.buffer.flush(start..start + len)
-    }
-
-    /// Lets `fill` write `len` bytes for the device to read.
-    pub(crate) fn write_with(
-        &mut self,
-        len: u64,
-        fill: impl FnOnce(&mut [std::mem::MaybeUninit<u8>]),
-    ) -> Result<()> {
-        self.check(0, len)?;
-        // SAFETY: `check` keeps the slice inside the chunk, which nobody else uses meanwhile.
-        fill(unsafe { std::slice::from_raw_parts_mut(self.host.as_ptr().cast(), len as usize) });
-        self.buffer.flush(self.offset..self.offset + len)
     }
 
     /// The first `len` bytes, which the device has finished writing.

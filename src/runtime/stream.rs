@@ -2,6 +2,7 @@
 //! while more is recorded, and orders its work after that of other streams on the same memory.
 
 use std::collections::VecDeque;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -369,12 +370,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Adds waits to the open batch, or to a new one if it has commands that need not wait.
+    /// Adds waits to the open batch, or to a new one if it has commands that they would hold up.
     fn enter_waits(&self, recorder: &mut Recorder, waits: &[Point]) -> Result<()> {
-        if waits.is_empty() {
-            return Ok(());
-        }
-        if recorder.commands > 0 {
+        if recorder.commands > 0 && !waits.iter().all(|&p| self.device.timelines().has_passed(p)) {
             self.submit(recorder)?;
             self.open(recorder)?;
         }
@@ -480,10 +478,13 @@ impl Recording<'_> {
         self.host_reads = true;
     }
 
-    /// A copy of `bytes` that the device sees, at a multiple of 256 bytes, for the command that is
-    /// being recorded. At most [`ChunkSize::Small`].
-    pub(crate) fn upload(&mut self, bytes: &[u8]) -> Result<Upload> {
-        let size = bytes.len() as u64;
+    /// Memory that the device sees, filled by `fill`, at a multiple of 256 bytes, for the command
+    /// that is being recorded. At most [`ChunkSize::Small`].
+    pub(crate) fn upload(
+        &mut self,
+        size: u64,
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+    ) -> Result<Upload> {
         let uploads = &mut *self.uploads;
         let full = uploads.used + size > ChunkSize::Small.bytes();
         if full && let Some(chunk) = uploads.current.take() {
@@ -497,7 +498,7 @@ impl Recording<'_> {
             }
         };
         let offset = uploads.used;
-        chunk.write(offset, bytes)?;
+        chunk.write(offset, size, fill)?;
         uploads.used = (offset + size).next_multiple_of(256);
         let range = chunk.range(offset, size);
         Ok(Upload { buffer: range.buffer.clone(), offset: range.offset, size })

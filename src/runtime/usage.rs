@@ -42,13 +42,6 @@ impl Usage {
         self.before(true)
     }
 
-    /// Forgets the uses that `has_passed` says are done and whose writes every queue sees. Only
-    /// right for memory whose next use starts from undefined contents.
-    pub(crate) fn forget_passed(&mut self, has_passed: impl Fn(Point) -> bool) {
-        self.writer = self.writer.filter(|access| !has_passed(access.point));
-        self.readers.retain(|access| !has_passed(access.point));
-    }
-
     /// Adds the uses of other memory that joins this: whoever uses the whole comes after both.
     pub(crate) fn merge(&mut self, other: &Usage) {
         for access in other.all() {
@@ -59,11 +52,6 @@ impl Usage {
         if let Some(writer) = self.writer.take() {
             enter_latest(&mut self.readers, writer);
         }
-    }
-
-    /// Whether nothing is remembered.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.writer.is_none() && self.readers.is_empty()
     }
 }
 
@@ -123,14 +111,5 @@ mod tests {
         let mut before: Vec<_> = left.before(true).collect();
         before.sort_by_key(|a| a.point.timeline);
         assert_eq!(before, [access(0, 6), access(1, 5)]);
-    }
-
-    #[test]
-    fn what_has_passed_is_forgotten() {
-        let mut usage = Usage::default();
-        usage.record(access(0, 1), true);
-        usage.record(access(1, 2), false);
-        usage.forget_passed(|point| point.timeline == 0);
-        assert_eq!(usage.all().collect::<Vec<_>>(), [access(1, 2)]);
     }
 }

@@ -141,10 +141,6 @@ impl Pages {
         self.free == self.total
     }
 
-    pub(crate) fn free_pages(&self) -> u32 {
-        self.free
-    }
-
     /// Takes `count` pages: the first one, and what a use of them must come after.
     pub(crate) fn take(&mut self, count: u32) -> Option<(u32, Usage)> {
         if count > self.free {

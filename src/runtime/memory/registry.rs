@@ -128,9 +128,12 @@ impl Registry {
         }
     }
 
-    /// Forgets a block's addresses. Those of a reserved range are given to nobody else.
+    /// Forgets a block's addresses.
     pub(crate) fn forget(&self, block: &Arc<Block>) {
         self.by_device_address.remove(block);
+        if let Some(reserved) = &self.reserved {
+            reserved.give(block.base(), block.size());
+        }
         if host_memory(block).is_some() {
             self.by_host_address.remove(block);
         }

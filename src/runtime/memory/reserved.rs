@@ -1,16 +1,25 @@
 //! Addresses for devices that have none: a range of the process's address space that is reserved
 //! and never mapped, so that no host pointer can equal one of them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
 
 use crate::{Error, Result};
 
-/// Hands out ranges of one reserved range, each once: 16 TiB outlast any device's memory, and a
-/// range that is not reused makes a stale address stay stale.
+/// Hands out ranges of one reserved range. A range that was given back is reused only when no fresh
+/// one is left, so that a stale address stays stale for long.
 pub(crate) struct ReservedRange {
     base: u64,
     size: u64,
-    next: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Where what was never handed out starts.
+    fresh: u64,
+    /// Start and size of ranges given back, the oldest first.
+    returned: VecDeque<(u64, u64)>,
 }
 
 /// Every range starts at a multiple of this, as allocations' alignment is measured from there.
@@ -35,7 +44,8 @@ impl ReservedRange {
             if base != libc::MAP_FAILED {
                 let base = base as u64;
                 let first = base.next_multiple_of(ALIGNMENT);
-                return Ok(Self { base, size, next: AtomicU64::new(first) });
+                let state = State { fresh: first, returned: VecDeque::new() };
+                return Ok(Self { base, size, state: Mutex::new(state) });
             }
         }
         Err(Error::out_of_memory(
@@ -44,19 +54,34 @@ impl ReservedRange {
         ))
     }
 
-    /// The start of a range of `size` bytes that nothing had before.
+    /// The start of a range of `size` bytes that no block has.
     pub(crate) fn take(&self, size: u64) -> Result<u64> {
-        let start = size
-            .checked_next_multiple_of(ALIGNMENT)
-            .filter(|&rounded| rounded <= self.size)
-            .map(|rounded| self.next.fetch_add(rounded, Ordering::Relaxed))
-            .filter(|start| start + size <= self.base + self.size);
-        start.ok_or_else(|| {
+        let exhausted = || {
             Error::out_of_memory(format!(
                 "{size} bytes do not fit what is left of {} bytes of reserved addresses",
                 self.size
             ))
-        })
+        };
+        let size = size.checked_next_multiple_of(ALIGNMENT).ok_or_else(exhausted)?;
+        let mut state = self.state.lock();
+        let start = state.fresh;
+        if size <= (self.base + self.size).saturating_sub(start) {
+            state.fresh += size;
+            return Ok(start);
+        }
+        let fits = |&(_, returned): &(u64, u64)| returned >= size;
+        let found = state.returned.iter().position(fits).ok_or_else(exhausted)?;
+        let (start, returned) = state.returned.remove(found).ok_or_else(exhausted)?;
+        if returned > size {
+            state.returned.push_front((start + size, returned - size));
+        }
+        Ok(start)
+    }
+
+    /// Takes back the range of a block that is gone.
+    pub(crate) fn give(&self, start: u64, size: u64) {
+        let size = size.next_multiple_of(ALIGNMENT);
+        self.state.lock().returned.push_back((start, size));
     }
 }
 
