@@ -1,6 +1,9 @@
 /* Nothing but the header, twice; compiled as C and as C++. */
 #include <dlhal/dlhal.h>
+/* The second time is meant. */
+/* clang-format off */
 #include <dlhal/dlhal.h>
+/* clang-format on */
 
 /* The types of DLPack are there, whoever declares them. */
 static DLTensor tensor;

@@ -3,26 +3,25 @@
 #ifndef CALL_LIST_H
 #define CALL_LIST_H
 
+/* clang-format moves such lists a little further each time. */
+/* clang-format off */
 #define KINDS(X)                                                                                   \
-    X(VkInstance)                                                                                  \
-    X(VkDevice) X(VkDeviceMemory) X(VkBuffer) X(VkSemaphore) X(VkFence) X(VkEvent) X(VkQueryPool)  \
-        X(VkCommandPool) X(VkDescriptorPool) X(VkDescriptorSetLayout)                              \
-            X(VkDescriptorUpdateTemplate) X(VkPipelineLayout) X(VkPipelineCache) X(VkShaderModule) \
-                X(VkPipeline) X(bytes) X(submits)
+    X(VkInstance) X(VkDevice) X(VkDeviceMemory) X(VkBuffer) X(VkSemaphore) X(VkFence) X(VkEvent)   \
+    X(VkQueryPool) X(VkCommandPool) X(VkDescriptorPool) X(VkDescriptorSetLayout)                   \
+    X(VkDescriptorUpdateTemplate) X(VkPipelineLayout) X(VkPipelineCache) X(VkShaderModule)         \
+    X(VkPipeline) X(bytes) X(submits)
 
 /* Of an instance; answered in chain.c. */
-#define INSTANCE_CALLS(X)                                                \
-    X(vkCreateInstance)                                                  \
-    X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkCreateDevice) \
-        X(vkEnumerateDeviceExtensionProperties)
+#define INSTANCE_CALLS(X)                                                                          \
+    X(vkCreateInstance) X(vkDestroyInstance) X(vkEnumeratePhysicalDevices) X(vkCreateDevice)       \
+    X(vkEnumerateDeviceExtensionProperties)
 
 /* Of a physical device; answered in pretend.c. */
-#define INSTANCE_QUERIES(X)                                                                     \
-    X(vkGetPhysicalDeviceFeatures)                                                              \
-    X(vkGetPhysicalDeviceFeatures2) X(vkGetPhysicalDeviceProperties)                            \
-        X(vkGetPhysicalDeviceProperties2) X(vkGetPhysicalDeviceMemoryProperties)                \
-            X(vkGetPhysicalDeviceMemoryProperties2) X(vkGetPhysicalDeviceQueueFamilyProperties) \
-                X(vkGetPhysicalDeviceQueueFamilyProperties2)
+#define INSTANCE_QUERIES(X)                                                                        \
+    X(vkGetPhysicalDeviceFeatures) X(vkGetPhysicalDeviceFeatures2)                                 \
+    X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceProperties2)                             \
+    X(vkGetPhysicalDeviceMemoryProperties) X(vkGetPhysicalDeviceMemoryProperties2)                 \
+    X(vkGetPhysicalDeviceQueueFamilyProperties) X(vkGetPhysicalDeviceQueueFamilyProperties2)
 
 /* (name, create info, object) */
 #define CREATE_CALLS(X)                                                                    \
@@ -41,24 +40,20 @@
     X(vkCreateShaderModule, VkShaderModuleCreateInfo, VkShaderModule)
 
 /* (name, object) */
-#define DESTROY_CALLS(X)                                                                     \
-    X(vkDestroyBuffer, VkBuffer)                                                             \
-    X(vkDestroySemaphore, VkSemaphore) X(vkDestroyFence, VkFence) X(vkDestroyEvent, VkEvent) \
-        X(vkDestroyQueryPool, VkQueryPool) X(vkDestroyCommandPool, VkCommandPool)            \
-            X(vkDestroyDescriptorPool, VkDescriptorPool)                                     \
-                X(vkDestroyDescriptorSetLayout, VkDescriptorSetLayout)                       \
-                    X(vkDestroyDescriptorUpdateTemplate, VkDescriptorUpdateTemplate)         \
-                        X(vkDestroyPipelineLayout, VkPipelineLayout)                         \
-                            X(vkDestroyPipelineCache, VkPipelineCache)                       \
-                                X(vkDestroyShaderModule, VkShaderModule)                     \
-                                    X(vkDestroyPipeline, VkPipeline)
+#define DESTROY_CALLS(X)                                                                           \
+    X(vkDestroyBuffer, VkBuffer) X(vkDestroySemaphore, VkSemaphore) X(vkDestroyFence, VkFence)     \
+    X(vkDestroyEvent, VkEvent) X(vkDestroyQueryPool, VkQueryPool)                                  \
+    X(vkDestroyCommandPool, VkCommandPool) X(vkDestroyDescriptorPool, VkDescriptorPool)            \
+    X(vkDestroyDescriptorSetLayout, VkDescriptorSetLayout)                                         \
+    X(vkDestroyDescriptorUpdateTemplate, VkDescriptorUpdateTemplate)                               \
+    X(vkDestroyPipelineLayout, VkPipelineLayout) X(vkDestroyPipelineCache, VkPipelineCache)        \
+    X(vkDestroyShaderModule, VkShaderModule) X(vkDestroyPipeline, VkPipeline)
 
 /* Written out in calls.c: more happens than counting and failing. */
 #define SPECIAL_CALLS(X)                                                                           \
-    X(vkDestroyDevice)                                                                             \
-    X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkUnmapMemory)                            \
-        X(vkFlushMappedMemoryRanges) X(vkInvalidateMappedMemoryRanges) X(vkCreateComputePipelines) \
-            X(vkAllocateDescriptorSets) X(vkAllocateCommandBuffers) X(vkQueueSubmit)
+    X(vkDestroyDevice) X(vkAllocateMemory) X(vkFreeMemory) X(vkMapMemory) X(vkUnmapMemory)         \
+    X(vkFlushMappedMemoryRanges) X(vkInvalidateMappedMemoryRanges) X(vkCreateComputePipelines)     \
+    X(vkAllocateDescriptorSets) X(vkAllocateCommandBuffers) X(vkQueueSubmit)
 
 /* (name, parameters, arguments, what to trace) */
 #define RESULT_CALLS(X)                                                                           \
@@ -198,5 +193,10 @@
       (VkDevice handle, const VkBufferDeviceAddressInfo *p), (handle, p)) \
     X(vkGetBufferDeviceAddressKHR, VkDeviceAddress,                       \
       (VkDevice handle, const VkBufferDeviceAddressInfo *p), (handle, p))
+
+#define DEVICE_CALLS(X)                                                                            \
+    CREATE_CALLS(X) DESTROY_CALLS(X) SPECIAL_CALLS(X) RESULT_CALLS(X) VOID_CALLS(X) VALUE_CALLS(X)
+#define ALL_CALLS(X) INSTANCE_CALLS(X) DEVICE_CALLS(X)
+/* clang-format on */
 
 #endif

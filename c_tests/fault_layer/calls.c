@@ -198,8 +198,7 @@ PFN_vkVoidFunction device_call(const char *name) {
         PFN_vkVoidFunction call;
     } table[] = {
 #define ENTRY(name, ...) {#name, (PFN_vkVoidFunction)layer_##name},
-        CREATE_CALLS(ENTRY) DESTROY_CALLS(ENTRY) SPECIAL_CALLS(ENTRY) RESULT_CALLS(ENTRY)
-            VOID_CALLS(ENTRY) VALUE_CALLS(ENTRY)
+        DEVICE_CALLS(ENTRY)
 #undef ENTRY
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)

@@ -167,11 +167,9 @@ static VKAPI_ATTR VkResult VKAPI_CALL layer_vkCreateDevice(VkPhysicalDevice phys
     device->get_proc = get;
     device->atom = properties.limits.nonCoherentAtomSize;
 #define LOAD(name, ...) device->name = (PFN_##name)get(*out, #name);
-    CREATE_CALLS(LOAD)
-    DESTROY_CALLS(LOAD)
-    SPECIAL_CALLS(LOAD) RESULT_CALLS(LOAD) VOID_CALLS(LOAD) VALUE_CALLS(LOAD)
+    DEVICE_CALLS(LOAD)
 #undef LOAD
-        pthread_rwlock_wrlock(&lock);
+    pthread_rwlock_wrlock(&lock);
     device->next_device = devices;
     devices = device;
     pthread_rwlock_unlock(&lock);

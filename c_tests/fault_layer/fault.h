@@ -15,10 +15,9 @@
 /* Calls, each with a number of its own. */
 enum call {
 #define NUMBER(name, ...) CALL_##name,
-    INSTANCE_CALLS(NUMBER) CREATE_CALLS(NUMBER) DESTROY_CALLS(NUMBER) SPECIAL_CALLS(NUMBER)
-        RESULT_CALLS(NUMBER) VOID_CALLS(NUMBER) VALUE_CALLS(NUMBER)
+    ALL_CALLS(NUMBER)
 #undef NUMBER
-            CALL_COUNT
+        CALL_COUNT
 };
 extern const char *const call_names[CALL_COUNT];
 
@@ -71,7 +70,8 @@ struct instance {
     struct instance *next_instance;
     PFN_vkGetInstanceProcAddr get_proc;
 #define MEMBER(name, ...) PFN_##name name;
-    INSTANCE_CALLS(MEMBER) INSTANCE_QUERIES(MEMBER)
+    INSTANCE_CALLS(MEMBER)
+    INSTANCE_QUERIES(MEMBER)
 #undef MEMBER
 };
 struct device {
@@ -81,9 +81,7 @@ struct device {
     PFN_vkGetDeviceProcAddr get_proc;
     VkDeviceSize atom;
 #define MEMBER(name, ...) PFN_##name name;
-    CREATE_CALLS(MEMBER)
-    DESTROY_CALLS(MEMBER) SPECIAL_CALLS(MEMBER) RESULT_CALLS(MEMBER) VOID_CALLS(MEMBER)
-        VALUE_CALLS(MEMBER)
+    DEVICE_CALLS(MEMBER)
 #undef MEMBER
 };
 /* The instance or device that a dispatchable handle belongs to. */

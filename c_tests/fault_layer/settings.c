@@ -18,8 +18,7 @@ struct fault {
 
 const char *const call_names[CALL_COUNT] = {
 #define NAME(name, ...) #name,
-    INSTANCE_CALLS(NAME) CREATE_CALLS(NAME) DESTROY_CALLS(NAME) SPECIAL_CALLS(NAME)
-        RESULT_CALLS(NAME) VOID_CALLS(NAME) VALUE_CALLS(NAME)
+    ALL_CALLS(NAME)
 #undef NAME
 };
 

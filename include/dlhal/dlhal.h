@@ -25,9 +25,9 @@
  * - Sizes and offsets are in bytes, strides in elements, as DLPack has them.
  */
 
-
 #ifndef DLHAL_DLHAL_H_
 #define DLHAL_DLHAL_H_
+
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -1642,8 +1642,6 @@ DlhalStatus dlhal_get_api(uint32_t version, const struct DlhalApi **api);
 }  // extern "C"
 #endif  // __cplusplus
 
-#endif  /* DLHAL_DLHAL_H_ */
-
 
 /** An integer argument or launch extent. */
 static inline DlhalValue dlhal_int(int64_t number) {
@@ -1680,3 +1678,5 @@ static inline DlhalValue dlhal_tensor(const DLTensor *tensor) {
   value.value.as_handle = (void *)tensor;
   return value;
 }
+
+#endif /* DLHAL_DLHAL_H_ */
