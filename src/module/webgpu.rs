@@ -28,12 +28,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Module> {
     let mut by_name = HashMap::new();
     let mut image = Image::default();
     for (name, source) in sources {
-        let index = signatures.iter().position(|signature| signature.name == name);
-        image.shader_order.push(
-            index.ok_or_else(|| {
-                Error::data_loss(format!("the source of `{name}` has no signature"))
-            })?,
-        );
+        let Some(index) = index_of.get(name) else {
+            return Err(Error::data_loss(format!("the source of `{name}` has no signature")));
+        };
+        image.shader_order.push(*index);
         if by_name.insert(name, source).is_some() {
             return Err(Error::data_loss(format!("two sources of `{name}`")));
         }

@@ -55,7 +55,7 @@ pub struct Binding {
     pub binding: u32,
     /// What is bound there.
     pub kind: BindingKind,
-    /// The variable's debug name, if the module kept it.
+    /// The debug name of the variable, or else of its block, if the module kept one.
     pub name: Option<String>,
     /// Whether a function that the entry point reaches mentions it.
     pub used: bool,

@@ -120,11 +120,15 @@ fn binding(tables: &Tables<'_>, variable: &Variable, usage: &Usage) -> Result<Op
         set: *set,
         binding: *binding,
         kind,
-        name: tables.names.get(&id).filter(|name| !name.is_empty()).cloned(),
+        name: name(tables, id).or_else(|| name(tables, pointee)),
         used: usage.used.contains(&id),
         written: usage.written.contains(&id) && !read_only,
         element_align: element_align(tables, pointee),
     }))
+}
+
+fn name(tables: &Tables<'_>, id: u32) -> Option<String> {
+    tables.names.get(&id).filter(|name| !name.is_empty()).cloned()
 }
 
 /// The alignment of the elements of a buffer's last array.
