@@ -10,12 +10,6 @@ pub mod module;
 pub mod null;
 pub mod runtime;
 pub mod status;
-#[allow(dead_code)]
 pub mod vulkan;
 
 pub use status::{DlhalStatus, Error, Result};
-
-/// What the validation layer has complained about in this process, for tests; it watches where
-/// `DLHAL_VALIDATION=1` is set.
-#[doc(hidden)]
-pub use vulkan::validation_messages as vulkan_validation_messages;

@@ -39,18 +39,27 @@ impl Api {
 
     pub(crate) fn read(&self, address: u64, size: usize, stream: &Arc<Stream>) -> Result<Vec<u8>> {
         let mut bytes = vec![0u8; size];
-        let shape = [size as i64];
+        self.read_into(address, &mut bytes, stream)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn read_into(
+        &self,
+        address: u64,
+        bytes: &mut [u8],
+        stream: &Arc<Stream>,
+    ) -> Result<()> {
+        let shape = [bytes.len() as i64];
         let to = host(bytes.as_mut_ptr() as u64, &shape);
         let from = on_device(address, &shape);
-        // SAFETY: the target is a vector that outlives the call.
+        // SAFETY: the target is a slice that outlives the call.
         unsafe {
             copy(
                 &Side { view: from, device: Some(&self.device) },
                 &Side { view: to, device: None },
                 stream,
             )
-        }?;
-        Ok(bytes)
+        }
     }
 
     pub(crate) fn move_bytes(
@@ -95,7 +104,9 @@ pub(crate) fn add_args(a: u64, b: u64, c: u64, n: i64) -> Vec<Value> {
 
 /// A function of a module in `tests/data/modules`.
 pub(crate) fn function(file: &str, name: &str) -> Arc<Function> {
-    let path = format!("{}/tests/data/modules/{file}", env!("CARGO_MANIFEST_DIR"));
+    // Set by cargo; a test that is run elsewhere runs in a copy of the repository.
+    let root = std::env::var("CARGO_MANIFEST_DIR").unwrap_or(".".to_owned());
+    let path = format!("{root}/tests/data/modules/{file}");
     let module = Module::load(path.as_ref()).unwrap();
     Arc::new(Function::of(&module, name).unwrap())
 }

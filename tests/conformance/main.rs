@@ -2,20 +2,21 @@
 //! fallback, forced by its environment variable. The validation layer watches; any message fails.
 //!
 //! The driver is whatever the Vulkan loader finds (`VK_DRIVER_FILES` chooses).
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
+mod devices;
 mod kernels;
 mod launches;
 mod memory;
 mod streams;
 
 use std::process::Command;
-use std::sync::Arc;
 
-use dlhal::runtime::{Device, DeviceRef, system};
+use dlhal::runtime::{DeviceRef, system};
+use dlhal::vulkan;
 
 use common::Api;
 
@@ -52,68 +53,110 @@ const SUITE: &[(&str, fn(&Api))] = &[
 
 #[test]
 fn as_the_driver_is() {
-    let device = device();
-    println!("{}: {}", device.properties().name, device.properties().driver_info);
-    let api = Api { device };
-    for (name, behaviour) in SUITE {
-        println!("{name}");
-        behaviour(&api);
-    }
-    api.device.sync().unwrap();
-    drop(api);
-    system::shutdown();
-    let messages = dlhal::vulkan_validation_messages();
-    assert!(messages.is_empty(), "{}", messages.join("\n"));
+    suite_with(&[]);
 }
 
 #[test]
 fn without_timeline_semaphores() {
-    forced("DLHAL_FORCE_FENCES");
+    suite_with(&["DLHAL_FORCE_FENCES"]);
 }
 
 #[test]
 fn without_push_descriptors() {
-    forced("DLHAL_FORCE_DESCRIPTOR_POOLS");
+    suite_with(&["DLHAL_FORCE_DESCRIPTOR_POOLS"]);
 }
 
 #[test]
 fn without_device_addresses() {
-    forced("DLHAL_FORCE_RESERVED_ADDRESSES");
+    suite_with(&["DLHAL_FORCE_RESERVED_ADDRESSES"]);
 }
 
 #[test]
 fn without_host_import() {
-    forced("DLHAL_FORCE_NO_HOST_IMPORT");
+    suite_with(&["DLHAL_FORCE_NO_HOST_IMPORT"]);
 }
 
 #[test]
 fn without_a_memory_budget() {
-    forced("DLHAL_FORCE_OWN_BUDGET");
+    suite_with(&["DLHAL_FORCE_OWN_BUDGET"]);
 }
 
 #[test]
 fn with_device_memory_unseen_by_the_host() {
-    forced("DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY");
+    suite_with(&["DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY"]);
 }
 
 #[test]
 fn with_one_queue() {
-    forced("DLHAL_FORCE_ONE_QUEUE");
+    suite_with(&["DLHAL_FORCE_ONE_QUEUE"]);
 }
 
-/// The first device.
-fn device() -> Arc<Device> {
-    system::device(DeviceRef::vulkan(0)).unwrap()
+#[test]
+fn without_anything_optional() {
+    suite_with(&[
+        "DLHAL_FORCE_FENCES",
+        "DLHAL_FORCE_DESCRIPTOR_POOLS",
+        "DLHAL_FORCE_RESERVED_ADDRESSES",
+        "DLHAL_FORCE_NO_HOST_IMPORT",
+        "DLHAL_FORCE_OWN_BUDGET",
+        "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
+        "DLHAL_FORCE_ONE_QUEUE",
+    ]);
 }
 
-/// Runs the suite in a process of its own with `variable` set, since the environment is read once.
-fn forced(variable: &str) {
+#[test]
+fn with_two_devices() {
+    let drivers = ["DLHAL_TEST_SOFTWARE_DRIVER", "DLHAL_TEST_SOFTWARE_DRIVER_2"]
+        .map(|variable| std::env::var(variable).expect("set by .deps/env.sh"));
+    in_a_process("on_two_devices", &[("VK_DRIVER_FILES", &drivers.join(":"))]);
+}
+
+#[test]
+#[ignore = "run by the tests above, with an environment"]
+fn on_the_first_device() {
+    let api = Api { device: system::device(DeviceRef::vulkan(0)).unwrap() };
+    let properties = api.device.properties();
+    println!("{} {}: {:?}", properties.name, properties.driver_info, properties.fallbacks);
+    let wanted = std::env::var("BEHAVIOUR").unwrap_or_default();
+    for (name, behaviour) in SUITE.iter().filter(|(name, _)| name.contains(&wanted)) {
+        let start = std::time::Instant::now();
+        behaviour(&api);
+        println!("{name}: {:?}", start.elapsed());
+    }
+    api.device.sync().unwrap();
+    drop(api);
+    shut_down_without_complaint();
+}
+
+#[test]
+#[ignore = "run by the tests above, with an environment"]
+fn on_two_devices() {
+    devices::both_devices_work_and_copy_to_each_other();
+    shut_down_without_complaint();
+}
+
+fn shut_down_without_complaint() {
+    system::shutdown();
+    let messages = vulkan::validation_messages();
+    assert!(messages.is_empty(), "{}", messages.join("\n"));
+}
+
+/// Runs the suite with fallbacks forced.
+fn suite_with(switches: &[&str]) {
+    let environment: Vec<_> = switches.iter().map(|switch| (*switch, "1")).collect();
+    in_a_process("on_the_first_device", &environment);
+}
+
+/// Runs a test in a process of its own, since the environment says what to do without and since
+/// validation messages count for the process.
+fn in_a_process(test: &str, environment: &[(&str, &str)]) {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "as_the_driver_is", "--nocapture"])
-        .env(variable, "1")
+        .args(["--ignored", "--exact", test, "--nocapture"])
+        .env("DLHAL_VALIDATION", std::env::var("DLHAL_VALIDATION").unwrap_or("1".to_owned()))
+        .envs(environment.iter().copied())
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "with {variable}=1:\n{text}");
-    assert!(text.contains("1 passed"), "with {variable}=1 the suite did not run:\n{text}");
+    assert!(output.status.success(), "{environment:?}: {}\n{text}", output.status);
+    assert!(text.contains("1 passed"), "{environment:?}: the test did not run\n{text}");
 }
