@@ -73,6 +73,23 @@ fn vulkan_conforms_without_anything_optional() {
     ]);
 }
 
+#[test]
+fn vulkan_conforms_with_incoherent_memory() {
+    in_a_process(&["DLHAL_FAULT_NONCOHERENT=1"]);
+}
+
+#[test]
+fn vulkan_conforms_at_version_1_1() {
+    in_a_process(&["DLHAL_FAULT_API_VERSION=1.1"]);
+}
+
+#[test]
+fn vulkan_conforms_with_small_limits() {
+    in_a_process(&[
+        "DLHAL_FAULT_LIMITS=maxPushDescriptors=1,maxPushConstantsSize=128,maxMemoryAllocationCount=100",
+    ]);
+}
+
 /// Tests in which the host signals what another thread or the device is waiting for. Validation
 /// layers such as 1.3.239 lose sight of such a signal now and then, wait ten seconds for it, and
 /// then complain about themselves. These tests are run without validation.
@@ -102,6 +119,9 @@ fn in_a_process(switches: &[&str]) {
     command.env("DLHAL_VALIDATION", "1");
     for switch in switches {
         let (name, value) = switch.split_once('=').unwrap_or((switch, "1"));
+        if name.starts_with("DLHAL_FAULT") {
+            hal::fault_layer::insert(&mut command);
+        }
         command.env(name, value);
     }
     let output = command.output().unwrap();

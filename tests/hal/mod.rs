@@ -3,6 +3,7 @@
 pub(crate) mod copies;
 pub(crate) mod dispatches;
 pub(crate) mod errors;
+pub(crate) mod fault_layer;
 pub(crate) mod kit;
 pub(crate) mod lifetimes;
 pub(crate) mod semaphores;

@@ -1,0 +1,369 @@
+//! The HAL on a Vulkan driver that fails: the fault layer of `c_tests/fault_layer` makes the n-th
+//! call of a function return an error, pretends that the device is lost, or that memory is not
+//! coherent and limits are small. Each test runs in a process of its own, behind validation.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "hal/fault_layer.rs"]
+mod fault_layer;
+#[allow(dead_code, reason = "the conformance suite uses the rest")]
+#[path = "hal/kit.rs"]
+mod kit;
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::process::Command;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+use dlhal::hal::{BufferDesc, ExecutableDesc};
+use dlhal::hal::{BufferRange, CopyRegion, Deadline, Device, Driver, MemoryKind, Stages};
+use dlhal::{DlhalStatus, Error, Result, vulkan};
+use kit::{Kernel, LONG, dispatch, submit};
+
+/// Calls that a driver may refuse for lack of memory, with the codes that they may return.
+const SCARCE: &[(&str, &[i32])] = &[
+    ("vkCreateBuffer", &[-1, -2]),
+    ("vkAllocateMemory", &[-1, -2, -10]),
+    ("vkMapMemory", &[-1, -2, -5]),
+    ("vkBindBufferMemory", &[-1, -2]),
+    ("vkCreateSemaphore", &[-1, -2]),
+    ("vkCreateFence", &[-1, -2]),
+    ("vkCreateEvent", &[-1, -2]),
+    ("vkCreateCommandPool", &[-1, -2]),
+    ("vkAllocateCommandBuffers", &[-1, -2]),
+    ("vkResetCommandPool", &[-2]),
+    ("vkBeginCommandBuffer", &[-1, -2]),
+    ("vkEndCommandBuffer", &[-1, -2]),
+    ("vkQueueSubmit", &[-1, -2]),
+    ("vkCreateDescriptorPool", &[-1, -2]),
+    ("vkAllocateDescriptorSets", &[-1, -2]),
+    ("vkCreateDescriptorSetLayout", &[-1, -2]),
+    ("vkCreateDescriptorUpdateTemplate", &[-1, -2]),
+    ("vkCreatePipelineLayout", &[-1, -2]),
+    ("vkCreateShaderModule", &[-1, -2]),
+    ("vkCreateComputePipelines", &[-1, -2]),
+    ("vkCreatePipelineCache", &[-1, -2]),
+    ("vkGetPipelineCacheData", &[-1, -2]),
+    ("vkMergePipelineCaches", &[-1, -2]),
+    ("vkGetMemoryHostPointerPropertiesEXT", &[-1, -1_000_072_003]),
+];
+
+/// Calls that may say that the device is lost.
+const LOSING: &[&str] = &["vkQueueSubmit", "vkGetSemaphoreCounterValue", "vkWaitSemaphores"];
+const LOSING_WITH_FENCES: &[&str] = &["vkQueueSubmit", "vkGetFenceStatus", "vkWaitForFences"];
+
+#[test]
+fn a_call_that_fails_says_so_and_leaves_nothing_behind() {
+    in_a_process("scarcity", &[]);
+}
+
+#[test]
+fn a_call_that_fails_says_so_and_leaves_nothing_behind_in_the_fallbacks() {
+    in_a_process("scarcity", &["DLHAL_FORCE_FENCES=1", "DLHAL_FORCE_DESCRIPTOR_POOLS=1"]);
+}
+
+#[test]
+fn a_lost_device_fails_every_call_with_the_first_text() {
+    in_a_process("loss", &[]);
+}
+
+#[test]
+fn a_lost_device_fails_every_call_with_the_first_text_where_fences_tell() {
+    in_a_process("loss", &["DLHAL_FORCE_FENCES=1"]);
+}
+
+#[test]
+#[ignore = "run by the other tests, with an environment"]
+fn scarcity() {
+    let driver = vulkan::load().unwrap();
+    assert_eq!(everything(&*driver), Ok(()));
+    let mut refused = 0;
+    for (call, codes) in SCARCE {
+        for code in *codes {
+            for n in 1..=40 {
+                Layer::get().configure(&format!("{call}:{n}:{code}"));
+                let outcome = everything(&*driver);
+                let made = Layer::get().calls(call);
+                Layer::get().configure("");
+                let what = format!("{call}:{n}:{code} of {made} calls: {outcome:?}");
+                Layer::get().nothing_lives(&what);
+                match outcome {
+                    // The call may not be made so often, another memory type may do, and a
+                    // recording that cannot be reset when it is dropped is destroyed instead.
+                    Ok(()) => {
+                        let spare = ["vkAllocateMemory", "vkResetCommandPool"].contains(call);
+                        assert!(made < n || spare, "{what}");
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        let told = matches!(
+                            error.status(),
+                            DlhalStatus::OutOfMemory | DlhalStatus::InvalidArgument
+                        );
+                        assert!(told, "{what}");
+                    }
+                }
+                if made < n {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(refused > 40, "only {refused} calls failed: is the fault layer there?");
+    assert_eq!(everything(&*driver), Ok(()));
+    assert_eq!(vulkan::validation_messages(), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "run by the other tests, with an environment"]
+fn loss() {
+    let driver = vulkan::load().unwrap();
+    let fences = std::env::var_os("DLHAL_FORCE_FENCES").is_some();
+    for call in if fences { LOSING_WITH_FENCES } else { LOSING } {
+        let device = device(&*driver).unwrap();
+        let queue = device.queues()[0].clone();
+        let (before, done) =
+            (device.create_semaphore(0).unwrap(), device.create_semaphore(0).unwrap());
+        let buffer = kit::words(&device, &[1, 2, 3, 4]);
+        let host = kit::host_buffer(&device, 16);
+        let spin = Kernel::Spin.load(&device);
+        let commands = kit::record(&device, |commands| {
+            dispatch(commands, &spin, &[&buffer], &[kit::SPIN, 1], [1, 1, 1])
+        });
+        let mut open = device.create_command_buffer(&queue).unwrap();
+        Layer::get().configure(&format!("{call}:1+:-4"));
+        let first = submit(&queue, &[], &[&*commands], &[(&done, 1)])
+            .and_then(|()| done.wait(1, Deadline::after(LONG)))
+            .expect_err("the loss must be told");
+        Layer::get().configure("");
+        assert_eq!(first.status(), DlhalStatus::DeviceLost, "{first}");
+        assert!(first.message().contains(call), "{first}");
+
+        let region = CopyRegion { src_offset: 0, dst_offset: 0, size: 4 };
+        let (bindings, push_constant_bytes) = Kernel::Spin.interface();
+        let outcomes: Vec<(&str, Result<()>)> = vec![
+            ("health", device.health()),
+            ("wait", before.wait(1, Deadline::Never)),
+            ("reached", before.wait(0, Deadline::Never)),
+            ("query", before.query().map(drop)),
+            ("signal", before.signal(1)),
+            ("submit", submit(&queue, &[], &[], &[(&done, 2)])),
+            ("queue", queue.wait_idle()),
+            ("idle", device.wait_idle()),
+            ("copy", open.copy(&buffer, &host, &[region])),
+            ("finish", open.finish()),
+            ("reset", open.reset()),
+            ("flush", host.flush(0..16)),
+            ("invalidate", host.invalidate(0..16)),
+            ("buffer", buffer_of(&device, MemoryKind::Device, 64).map(drop)),
+            ("semaphore", device.create_semaphore(0).map(drop)),
+            ("commands", device.create_command_buffer(&queue).map(drop)),
+            ("event", device.create_event().map(drop)),
+            ("cache", device.pipeline_cache().map(drop)),
+            ("merge", device.merge_pipeline_cache(&[]).map(drop)),
+            (
+                "executable",
+                device
+                    .create_executable(&ExecutableDesc {
+                        name: "spin",
+                        spirv: &Kernel::Spin.spirv(),
+                        entry_point: "main",
+                        bindings: &bindings,
+                        push_constant_bytes,
+                        required_subgroup_size: None,
+                    })
+                    .map(drop),
+            ),
+        ];
+        for (what, outcome) in outcomes {
+            assert_eq!(outcome, Err(first.clone()), "{what} after {call}");
+        }
+        // In truth the device still runs, and it must not lose what it uses.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop((queue, before, done, buffer, host, spin, commands, open, device));
+        Layer::get().nothing_lives(call);
+        assert_eq!(everything(&*driver), Ok(()), "a new device after {call}");
+    }
+}
+
+/// Uses everything that a device has; stops at the first failure.
+fn everything(driver: &dyn Driver) -> Result<()> {
+    let device = device(driver)?;
+    let (a, b) =
+        (buffer_of(&device, MemoryKind::Host, 64)?, buffer_of(&device, MemoryKind::Host, 64)?);
+    let scratch = buffer_of(&device, MemoryKind::Device, 64)?;
+    kit::write_mapped(&a, &[1; 64]);
+    let (bindings, push_constant_bytes) = Kernel::Index.interface();
+    let index = device.create_executable(&ExecutableDesc {
+        name: "index",
+        spirv: &Kernel::Index.spirv(),
+        entry_point: "main",
+        bindings: &bindings,
+        push_constant_bytes,
+        required_subgroup_size: None,
+    })?;
+    let (done, event) = (device.create_semaphore(0)?, device.create_event()?);
+    let queue = &device.queues()[0];
+    let mut commands = device.create_command_buffer(queue)?;
+    let all = CopyRegion { src_offset: 0, dst_offset: 0, size: 64 };
+    for round in 1..=2 {
+        commands.copy(&a, &scratch, &[all])?;
+        commands.barrier(Stages::TRANSFER, kit::all())?;
+        dispatch(&mut *commands, &index, &[&scratch], &[7], [1, 1, 1])?;
+        commands.signal_event(&event, Stages::COMPUTE)?;
+        commands.wait_event(&event, Stages::COMPUTE, Stages::TRANSFER)?;
+        commands.copy(&scratch, &b, &[all])?;
+        commands.barrier(kit::all(), Stages::HOST | kit::all())?;
+        commands.reset_event(&event, kit::all())?;
+        commands.finish()?;
+        submit(queue, &[], &[&*commands], &[(&done, round)])?;
+        done.wait(round, Deadline::after(LONG))?;
+        let expected: Vec<u8> = (7..23_u32).flat_map(u32::to_ne_bytes).collect();
+        assert_eq!(kit::read_mapped(&b), expected);
+        commands.fill(&BufferRange { buffer: &scratch, offset: 0, size: 64 }, 0).unwrap_err();
+        commands.reset()?;
+    }
+    import(&device)?;
+    let cache = device.pipeline_cache()?;
+    assert!(device.merge_pipeline_cache(&cache)?);
+    device.wait_idle()
+}
+
+fn import(device: &Arc<dyn Device>) -> Result<()> {
+    let Some(alignment) = device.properties().host_import_alignment else { return Ok(()) };
+    let size = alignment as usize;
+    let layout = std::alloc::Layout::from_size_align(size, size).unwrap();
+    // SAFETY: the size is not zero.
+    let memory = NonNull::new(unsafe { std::alloc::alloc(layout) }).unwrap();
+    // SAFETY: the memory outlives the buffer, which is dropped at once.
+    let imported = unsafe { device.import_host_memory(memory, alignment) }.map(drop);
+    // SAFETY: allocated above with this layout; the buffer is gone.
+    unsafe { std::alloc::dealloc(memory.as_ptr(), layout) };
+    imported
+}
+
+fn device(driver: &dyn Driver) -> Result<Arc<dyn Device>> {
+    let usable = driver.adapters().iter().position(|adapter| adapter.usable.is_ok());
+    driver.create_device(usable.ok_or_else(|| Error::not_found("no usable device"))?)
+}
+
+fn buffer_of(
+    device: &Arc<dyn Device>,
+    memory: MemoryKind,
+    size: u64,
+) -> Result<Arc<dyn dlhal::hal::Buffer>> {
+    device.create_buffer(&BufferDesc { size, memory })
+}
+
+/// The fault layer in this process.
+struct Layer {
+    configure: unsafe extern "C" fn(*const c_char) -> c_int,
+    calls: unsafe extern "C" fn(*const c_char) -> u64,
+    live: unsafe extern "C" fn(*const c_char) -> u64,
+}
+
+impl Layer {
+    /// Kinds of objects that the layer counts.
+    const KINDS: &[&CStr] = &[
+        c"VkDevice",
+        c"VkDeviceMemory",
+        c"VkBuffer",
+        c"VkSemaphore",
+        c"VkFence",
+        c"VkEvent",
+        c"VkCommandPool",
+        c"VkDescriptorPool",
+        c"VkDescriptorSetLayout",
+        c"VkDescriptorUpdateTemplate",
+        c"VkPipelineLayout",
+        c"VkPipelineCache",
+        c"VkShaderModule",
+        c"VkPipeline",
+    ];
+
+    fn get() -> &'static Self {
+        static LAYER: OnceLock<Layer> = OnceLock::new();
+        LAYER.get_or_init(|| {
+            let name = c"libVkLayer_dlhal_fault.so";
+            // SAFETY: asks for a library that the loader has opened; opens nothing.
+            let library =
+                unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+            assert!(!library.is_null(), "the fault layer is not loaded");
+            let symbol = |name: &CStr| {
+                // SAFETY: the library is open and never closed.
+                let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+                assert!(!symbol.is_null(), "{name:?}");
+                symbol
+            };
+            let (configure, calls, live) = (
+                symbol(c"dlhal_fault_configure"),
+                symbol(c"dlhal_fault_calls"),
+                symbol(c"dlhal_fault_live"),
+            );
+            Self {
+                // SAFETY: the function's type in dlhal_fault.h.
+                configure: unsafe {
+                    std::mem::transmute::<
+                        *mut libc::c_void,
+                        unsafe extern "C" fn(*const c_char) -> c_int,
+                    >(configure)
+                },
+                // SAFETY: the function's type in dlhal_fault.h.
+                calls: unsafe {
+                    std::mem::transmute::<
+                        *mut libc::c_void,
+                        unsafe extern "C" fn(*const c_char) -> u64,
+                    >(calls)
+                },
+                // SAFETY: the function's type in dlhal_fault.h.
+                live: unsafe {
+                    std::mem::transmute::<
+                        *mut libc::c_void,
+                        unsafe extern "C" fn(*const c_char) -> u64,
+                    >(live)
+                },
+            }
+        })
+    }
+
+    fn configure(&self, faults: &str) {
+        let text = CString::new(faults).unwrap();
+        // SAFETY: a C string, read during the call.
+        let outcome = unsafe { (self.configure)(text.as_ptr()) };
+        assert_eq!(outcome, 0, "{faults} cannot be read");
+    }
+
+    fn calls(&self, call: &str) -> u64 {
+        let text = CString::new(call).unwrap();
+        // SAFETY: a C string, read during the call.
+        let count = unsafe { (self.calls)(text.as_ptr()) };
+        assert_ne!(count, u64::MAX, "{call} is not watched");
+        count
+    }
+
+    fn nothing_lives(&self, after: &str) {
+        for kind in Self::KINDS {
+            // SAFETY: a C string, read during the call.
+            let count = unsafe { (self.live)(kind.as_ptr()) };
+            assert_eq!(count, 0, "{kind:?} live after {after}");
+        }
+    }
+}
+
+/// Runs one of the ignored tests with the fault layer between validation and driver.
+fn in_a_process(test: &str, environment: &[&str]) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", test, "--nocapture"]).env("DLHAL_VALIDATION", "1");
+    fault_layer::insert(&mut command);
+    for variable in environment {
+        let (name, value) = variable.split_once('=').unwrap();
+        command.env(name, value);
+    }
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{test} {environment:?}: {}\n{}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
