@@ -72,6 +72,48 @@ fn a_lost_device_fails_every_call_with_the_first_text_where_fences_tell() {
 }
 
 #[test]
+fn repeating_work_creates_no_more_objects() {
+    in_a_process("repetition", &[]);
+}
+
+#[test]
+fn repeating_work_creates_no_more_objects_in_the_fallbacks() {
+    in_a_process("repetition", &["DLHAL_FORCE_FENCES=1", "DLHAL_FORCE_DESCRIPTOR_POOLS=1"]);
+}
+
+#[test]
+#[ignore = "run by the other tests, with an environment"]
+fn repetition() {
+    let driver = vulkan::load().unwrap();
+    let device = device(&*driver).unwrap();
+    let add3 = Kernel::Add3.load(&device);
+    let buffers: Vec<_> = (0..30).map(|i| kit::words(&device, &[i])).collect();
+    let done = device.create_semaphore(0).unwrap();
+    let mut value = 0;
+    let mut round = || {
+        for count in [2000, 10, 10, 10, 10] {
+            let commands = kit::record(&device, |commands| {
+                for n in 0..count {
+                    let three = [0, 1, 2].map(|i| &buffers[(n * 3 + i) % 30]);
+                    commands.barrier(Stages::COMPUTE, Stages::COMPUTE)?;
+                    dispatch(commands, &add3, &three, &[0], [1, 1, 1])?;
+                }
+                Ok(())
+            });
+            value += 1;
+            submit(&device.queues()[0], &[], &[&*commands], &[(&done, value)]).unwrap();
+            done.wait(value, Deadline::after(LONG)).unwrap();
+        }
+    };
+    // Several rounds, until every recycled recording has met the large one.
+    (0..8).for_each(|_| round());
+    let before = Layer::get().live_counts();
+    (0..8).for_each(|_| round());
+    assert_eq!(Layer::get().live_counts(), before);
+    assert_eq!(vulkan::validation_messages(), Vec::<String>::new());
+}
+
+#[test]
 #[ignore = "run by the other tests, with an environment"]
 fn scarcity() {
     let driver = vulkan::load().unwrap();
@@ -340,10 +382,16 @@ impl Layer {
         count
     }
 
-    fn nothing_lives(&self, after: &str) {
-        for kind in Self::KINDS {
+    fn live_counts(&self) -> Vec<(&'static CStr, u64)> {
+        let count = |kind: &'static CStr| {
             // SAFETY: a C string, read during the call.
-            let count = unsafe { (self.live)(kind.as_ptr()) };
+            (kind, unsafe { (self.live)(kind.as_ptr()) })
+        };
+        Self::KINDS.iter().map(|kind| count(kind)).collect()
+    }
+
+    fn nothing_lives(&self, after: &str) {
+        for (kind, count) in self.live_counts() {
             assert_eq!(count, 0, "{kind:?} live after {after}");
         }
     }

@@ -58,6 +58,9 @@ impl hal::Queue for Queue {
         }
         let recordings =
             submission.command_buffers.iter().map(|cb| finished(*cb)).collect::<Result<_>>()?;
+        for point in submission.signals {
+            Semaphore::of(&*point.semaphore)?.signallable(point.value)?;
+        }
         let (waits, signals) = (points(submission.waits)?, points(submission.signals)?);
         self.timeline.submit(Pending {
             queue: self.index,

@@ -42,6 +42,12 @@ impl Semaphore {
         })
     }
 
+    /// Checks a value that a submission is to signal.
+    pub(super) fn signallable(&self, value: u64) -> Result<()> {
+        let reached = self.state.lock().value;
+        if value <= reached { Err(only_grows(value, reached)) } else { Ok(()) }
+    }
+
     /// Raises the value as the device does: lower values than the present one change nothing.
     pub(super) fn advance(&self, value: u64) {
         let mut state = self.state.lock();
@@ -70,10 +76,7 @@ impl hal::Semaphore for Semaphore {
                 return Err(error.clone());
             }
             if value <= state.value {
-                return Err(Error::invalid(format!(
-                    "semaphore signalled to {value}, but it has reached {}; values only grow",
-                    state.value
-                )));
+                return Err(only_grows(value, state.value));
             }
             state.value = value;
             self.changed.notify_all();
@@ -116,4 +119,10 @@ impl hal::Semaphore for Semaphore {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+fn only_grows(value: u64, reached: u64) -> Error {
+    Error::invalid(format!(
+        "semaphore signalled to {value}, but it has reached {reached}; values only grow"
+    ))
 }

@@ -36,6 +36,7 @@ struct Handle {
 impl Buffer {
     pub(super) fn create(raw: &Arc<RawDevice>, atom: u64, desc: &BufferDesc) -> Result<Self> {
         validate::buffer_size(desc.size)?;
+        raw.could_fit(desc.memory, desc.size)?;
         let handle = Handle::create(raw, desc.size, None)?;
         let (requirements, dedicated) = handle.requirements();
         let request = Request { buffer: handle.vk, requirements, dedicated, kind: desc.memory };

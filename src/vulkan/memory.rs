@@ -105,12 +105,28 @@ impl RawDevice {
         budget::memory_budget(snapshot, Some(heaps))
     }
 
-    /// Allocates from the first memory type of the plan that fits and has room.
-    pub(super) fn allocate(self: &Arc<Self>, request: &Request) -> Result<Memory> {
-        let types = match request.kind {
+    /// Fails for a size that no heap for the kind has. Drivers need not survive being asked: the
+    /// size that they round up may wrap around.
+    pub(super) fn could_fit(&self, kind: MemoryKind, size: u64) -> Result<()> {
+        let heaps = self.types(kind).iter().filter_map(|t| self.heaps.heap_of(*t).ok());
+        match heaps.max_by_key(|(_, heap_size)| *heap_size) {
+            Some((heap, heap_size)) if size > heap_size => {
+                Err(self.out_of_memory(size, heap, heap_size))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn types(&self, kind: MemoryKind) -> &[u32] {
+        match kind {
             MemoryKind::Device => &self.plan.device_memory_types,
             MemoryKind::Host => &self.plan.host_memory_types,
-        };
+        }
+    }
+
+    /// Allocates from the first memory type of the plan that fits and has room.
+    pub(super) fn allocate(self: &Arc<Self>, request: &Request) -> Result<Memory> {
+        let types = self.types(request.kind);
         let bits = request.requirements.memory_type_bits;
         let mut failure = None;
         for memory_type in types.iter().filter(|t| **t < 32 && bits & (1 << **t) != 0) {

@@ -236,14 +236,14 @@ impl Scratch {
         }
         for point in submission.waits {
             let semaphore = Semaphore::of(point, raw)?;
-            semaphore.check()?;
+            semaphore.awaitable(point.value)?;
             self.waits.push(semaphore.vk());
             self.wait_values.push(point.value);
             self.wait_stages.push(vk::PipelineStageFlags::ALL_COMMANDS);
         }
         for point in submission.signals {
             let semaphore = Semaphore::of(point, raw)?;
-            semaphore.check()?;
+            semaphore.signallable(point.value)?;
             self.signals.push(semaphore.vk());
             self.signal_values.push(point.value);
         }

@@ -167,9 +167,10 @@ impl IdleRecordings {
         reused.map_or_else(|| Recording::create(raw, family), Ok)
     }
 
-    /// Clears a recording that is not in flight and keeps it. One that cannot be cleared goes.
+    /// Clears a recording that is not in flight and keeps it. One that cannot be cleared goes, and
+    /// so does one of a lost device, which allows nothing else.
     pub(super) fn give_back(&self, mut recording: Box<Recording>) {
-        if recording.clear().is_ok() {
+        if !recording.raw.is_lost() && recording.clear().is_ok() {
             let mut idle = self.0.lock();
             if idle.len() < MAX_IDLE {
                 idle.push(recording);

@@ -106,6 +106,25 @@ impl Semaphore {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
+    /// Checks a value that a submission is to wait for; it may not be too far ahead.
+    #[inline]
+    pub(super) fn awaitable(&self, value: u64) -> Result<()> {
+        self.check()?;
+        if value.saturating_sub(self.reached.load(Ordering::Acquire)) > MAX_JUMP {
+            return within_reach(self.poll()?, value);
+        }
+        Ok(())
+    }
+
+    /// Checks a value that a submission is to signal. What is not seen to be reached yet passes:
+    /// work in flight may reach it first, which only its submitter knows.
+    #[inline]
+    pub(super) fn signallable(&self, value: u64) -> Result<()> {
+        self.awaitable(value)?;
+        let reached = self.reached.load(Ordering::Acquire);
+        if value <= reached { grows(reached, value) } else { Ok(()) }
+    }
+
     /// The root error, if the semaphore was failed.
     pub(super) fn failure(&self) -> Option<&Error> {
         self.failure.get()
@@ -314,10 +333,19 @@ fn poll_fences(state: &mut Fenced) -> Result<u64> {
 }
 
 fn grows(present: u64, value: u64) -> Result<()> {
-    if value <= present || value - present > MAX_JUMP {
+    if value <= present {
         return Err(Error::invalid(format!(
-            "semaphore signalled to {value}, but it has reached {present}; the new value must be \
-             greater, by at most {MAX_JUMP}"
+            "semaphore signalled to {value}, but it has reached {present}; values only grow"
+        )));
+    }
+    within_reach(present, value)
+}
+
+fn within_reach(present: u64, value: u64) -> Result<()> {
+    if value.saturating_sub(present) > MAX_JUMP {
+        return Err(Error::invalid(format!(
+            "the value {value} is further from {present}, which the semaphore has reached, than \
+             {MAX_JUMP} (maxTimelineSemaphoreValueDifference)"
         )));
     }
     Ok(())

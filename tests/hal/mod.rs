@@ -50,6 +50,7 @@ tests! {
         a_value_not_reached_is_late_at_the_deadline_and_not_before,
         an_endless_timeout_waits_for_the_signal_of_another_thread,
         the_host_may_only_raise_the_value,
+        a_submission_may_only_raise_the_value,
         a_failure_is_what_queries_and_waits_return,
         a_failure_ends_a_wait_that_has_begun,
         a_submission_that_names_a_failed_semaphore_is_refused,

@@ -60,6 +60,17 @@ pub(crate) fn the_host_may_only_raise_the_value(context: &Context<'_>) {
     assert_eq!(semaphore.query().unwrap(), 6);
 }
 
+pub(crate) fn a_submission_may_only_raise_the_value(context: &Context<'_>) {
+    let device = context.device;
+    let semaphore = device.create_semaphore(5).unwrap();
+    for value in [5, 1] {
+        let error = submit(&device.queues()[0], &[], &[], &[(&semaphore, value)]).unwrap_err();
+        assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
+    }
+    submit(&device.queues()[0], &[(&semaphore, 5)], &[], &[(&semaphore, 6)]).unwrap();
+    semaphore.wait(6, Deadline::after(LONG)).unwrap();
+}
+
 pub(crate) fn a_failure_is_what_queries_and_waits_return(context: &Context<'_>) {
     let semaphore = context.device.create_semaphore(5).unwrap();
     let root = Error::out_of_memory("the root: 35184372088832 bytes");
