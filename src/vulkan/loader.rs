@@ -1,6 +1,8 @@
 //! The Vulkan loader, opened at run time: nothing of Vulkan is needed for this library to load.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ash::vk;
 use once_cell::sync::OnceCell;
@@ -40,16 +42,9 @@ impl Loader {
         };
         let mut failures = Vec::new();
         for name in &names {
-            // SAFETY: opening a library runs its initialisers; the names are those of the Vulkan
-            // loader, or a path that whoever controls the environment vouches for. The handle is
-            // kept for the process's life by `LOADER`.
-            match unsafe { ash::Entry::load_from(name) } {
-                Ok(entry) => match Self::with(entry, name) {
-                    Ok(loader) => return Ok(loader),
-                    Err(error) => failures.push(error.message().to_owned()),
-                },
-                // The dynamic linker's text begins with the name.
-                Err(error) => failures.push(error.to_string()),
+            match load(name).and_then(|entry| Self::with(entry, name)) {
+                Ok(loader) => return Ok(loader),
+                Err(error) => failures.push(error.message().to_owned()),
             }
         }
         let source = match options.loader {
@@ -65,7 +60,7 @@ impl Loader {
     }
 
     fn with(entry: ash::Entry, name: &OsStr) -> Result<Self> {
-        let path = file_of(&entry).unwrap_or_else(|| name.to_string_lossy().into_owned());
+        let path = file_of_loader().unwrap_or_else(|| name.to_string_lossy().into_owned());
         // SAFETY: the entry's functions are those of an open loader.
         let version = unsafe { entry.try_enumerate_instance_version() }
             .map_err(|error| {
@@ -85,9 +80,74 @@ impl Loader {
     }
 }
 
+/// The library's handle, kept for the process's life.
+static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The loader's own `vkGetInstanceProcAddr`.
+const GET_INSTANCE_PROC_ADDR: &CStr = c"vkGetInstanceProcAddr";
+
+/// Opens a library and takes its functions.
+fn load(name: &OsStr) -> Result<ash::Entry> {
+    let c_name = CString::new(name.as_bytes())
+        .map_err(|_| Error::unavailable(format!("{}: a zero in the name", name.display())))?;
+    // SAFETY: opening a library runs its initialisers; the names are those of the Vulkan loader,
+    // or a path that whoever controls the environment vouches for.
+    let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    // The dynamic linker's text begins with the name.
+    if handle.is_null() {
+        return Err(Error::unavailable(linker_error()));
+    }
+    if symbol(handle, GET_INSTANCE_PROC_ADDR.as_ptr()).is_null() {
+        return Err(Error::unavailable(linker_error()));
+    }
+    HANDLE.store(handle, Ordering::Release);
+    // SAFETY: `resolve` is what the type says, for an open loader.
+    Ok(unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr: resolve }) })
+}
+
+/// `vkGetInstanceProcAddr` that a host program cannot come between. The loader looks its own
+/// functions up by name among all libraries of the process, and a program or library that has a
+/// `vkCreateInstance` of its own, be it a function or a pointer to one, would be found first. So
+/// what the loader exports is taken from it directly.
+unsafe extern "system" fn resolve(
+    instance: vk::Instance,
+    name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
+    let handle = HANDLE.load(Ordering::Acquire);
+    let exported = symbol(handle, name);
+    if !exported.is_null() {
+        // SAFETY: a symbol that the loader exports under a command's name is that command.
+        return unsafe { std::mem::transmute::<*mut c_void, vk::PFN_vkVoidFunction>(exported) };
+    }
+    let get = symbol(handle, GET_INSTANCE_PROC_ADDR.as_ptr());
+    // SAFETY: `load` has seen that this handle has the symbol, which is of this type.
+    let get = unsafe { std::mem::transmute::<*mut c_void, vk::PFN_vkGetInstanceProcAddr>(get) };
+    // SAFETY: the caller's own arguments, whose validity it vouches for.
+    unsafe { get(instance, name) }
+}
+
+/// The address of an open library's symbol, or null.
+fn symbol(handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    // SAFETY: `handle` is one that `dlopen` gave and nobody closes; `name` is a C string, as the
+    // constant here is and as Vulkan demands of `vkGetInstanceProcAddr`'s callers.
+    unsafe { libc::dlsym(handle, name) }
+}
+
+/// What the dynamic linker says of its last failure on this thread.
+fn linker_error() -> String {
+    // SAFETY: takes no arguments; the text lives until this thread's next call of its kind.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "the dynamic linker failed without a word".to_owned();
+    }
+    // SAFETY: not null, so a C string that lives until the next call.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
 /// The file that a loaded library's code came from.
-fn file_of(entry: &ash::Entry) -> Option<String> {
-    let code = entry.static_fn().get_instance_proc_addr as *const libc::c_void;
+fn file_of_loader() -> Option<String> {
+    let handle = HANDLE.load(Ordering::Acquire);
+    let code = symbol(handle, GET_INSTANCE_PROC_ADDR.as_ptr()).cast_const();
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: any address may be asked about; `info` is writable and of the right type.
     let found = unsafe { libc::dladdr(code, info.as_mut_ptr()) };
