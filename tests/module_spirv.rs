@@ -208,3 +208,33 @@ fn push_constants_of_small_numbers_stay_where_they_are() {
     assert_eq!(error.status(), DlhalStatus::Unsupported);
     assert!(error.message().contains("fewer than 32 bits"), "{error}");
 }
+
+#[test]
+fn a_bool_in_the_scalar_block_is_read_as_a_word() {
+    let mut words = spirv::from_bytes(&fixture("spirv/producer_faults.spv")).unwrap();
+    // A push-constant block of one bool, which the kernel does not use.
+    let bound = words[3];
+    words[3] += 4;
+    let block = [
+        [2 << 16 | 20, bound].to_vec(),                   // OpTypeBool
+        [3 << 16 | 30, bound + 1, bound].to_vec(),        // OpTypeStruct
+        [4 << 16 | 32, bound + 2, 9, bound + 1].to_vec(), // OpTypePointer PushConstant
+        [4 << 16 | 59, bound + 2, bound + 3, 9].to_vec(), // OpVariable
+    ]
+    .concat();
+    let offset = [5 << 16 | 72, bound + 1, 0, 35, 0];
+    let at = |opcode: u32| {
+        let mut at = 5;
+        while words[at] & 0xffff != opcode {
+            at += (words[at] >> 16) as usize;
+        }
+        at
+    };
+    let (decoration, function) = (at(71), at(54));
+    words.splice(function..function, block);
+    words.splice(decoration..decoration, offset);
+    let signature = signature("faulty", "handle bool", "blockIdx.x threadIdx.x");
+    let module = Module::from_spirv(&words, &[signature]).unwrap();
+    assert!(matches!(module.functions()[0].args[1],
+        ArgKind::Scalar { offset: 0, size: 4, shader, .. } if shader.kind == ScalarKind::Uint));
+}
