@@ -4,7 +4,7 @@ mod module_support;
 
 use dlhal::DlhalStatus;
 use dlhal::module::spirv::{self, BindingKind, EntryPoint, MemberType, ScalarKind, Shader};
-use dlhal::module::{ArgKind, DataType, Module, Signature, check_function};
+use dlhal::module::{ArgKind, DataType, Module, ScalarBlock, Signature, check_function};
 use module_support::{all_limits, fixture, signature};
 
 fn shader(name: &str) -> Shader {
@@ -181,4 +181,60 @@ fn names_that_no_entry_point_can_have_are_refused() {
     let zero = signature("a\0b", "handle", "blockIdx.x threadIdx.x");
     let error = Module::from_spirv_bytes(&bytes, &[zero]).unwrap_err();
     assert_eq!(error.status(), DlhalStatus::InvalidArgument);
+}
+
+#[test]
+fn push_constants_move_into_a_uniform_buffer_after_the_buffers() {
+    let module = Module::from_bytes(&fixture("scalars_4.vulkan.bin")).unwrap();
+    let pushed = module.function("main_kernel").unwrap();
+    let moved = pushed.with_uniform_scalars().unwrap();
+    assert_eq!(moved.scalars, ScalarBlock::Uniform { binding: 2, size: 36 });
+    assert_eq!((&moved.args, moved.flags), (&pushed.args, 1));
+    assert_eq!(moved.entry.push_constants, None);
+    assert_eq!(moved.entry.bindings.len(), 3);
+    assert_eq!(moved.spirv.len(), pushed.spirv.len() + 8, "two decorations");
+    let again = moved.with_uniform_scalars().unwrap();
+    assert!(again.spirv == moved.spirv, "nothing is left to move");
+}
+
+#[test]
+fn push_constants_of_small_numbers_stay_where_they_are() {
+    let module = Module::from_spirv_bytes(
+        &fixture("spirv/two_entries.spv"),
+        &[signature("second", "handle uint32 float16", "threadIdx.x threadIdx.y threadIdx.z")],
+    )
+    .unwrap();
+    let error = module.functions()[0].with_uniform_scalars().unwrap_err();
+    assert_eq!(error.status(), DlhalStatus::Unsupported);
+    assert!(error.message().contains("fewer than 32 bits"), "{error}");
+}
+
+#[test]
+fn a_bool_in_the_scalar_block_is_read_as_a_word() {
+    let mut words = spirv::from_bytes(&fixture("spirv/producer_faults.spv")).unwrap();
+    // A push-constant block of one bool, which the kernel does not use.
+    let bound = words[3];
+    words[3] += 4;
+    let block = [
+        [2 << 16 | 20, bound].to_vec(),                   // OpTypeBool
+        [3 << 16 | 30, bound + 1, bound].to_vec(),        // OpTypeStruct
+        [4 << 16 | 32, bound + 2, 9, bound + 1].to_vec(), // OpTypePointer PushConstant
+        [4 << 16 | 59, bound + 2, bound + 3, 9].to_vec(), // OpVariable
+    ]
+    .concat();
+    let offset = [5 << 16 | 72, bound + 1, 0, 35, 0];
+    let at = |opcode: u32| {
+        let mut at = 5;
+        while words[at] & 0xffff != opcode {
+            at += (words[at] >> 16) as usize;
+        }
+        at
+    };
+    let (decoration, function) = (at(71), at(54));
+    words.splice(function..function, block);
+    words.splice(decoration..decoration, offset);
+    let signature = signature("faulty", "handle bool", "blockIdx.x threadIdx.x");
+    let module = Module::from_spirv(&words, &[signature]).unwrap();
+    assert!(matches!(module.functions()[0].args[1],
+        ArgKind::Scalar { offset: 0, size: 4, shader, .. } if shader.kind == ScalarKind::Uint));
 }

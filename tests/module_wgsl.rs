@@ -69,6 +69,21 @@ fn immediates_become_push_constants() {
 }
 
 #[test]
+fn more_immediates_than_any_device_takes_become_a_uniform_block() {
+    let block = |count: usize| {
+        let members: String = (0..count).map(|i| format!("s{i}: i32, ")).collect();
+        let last = count - 1;
+        let declarations = format!("struct P {{ {members} }} var<immediate> p: P;");
+        let module =
+            Module::from_wgsl(&kernel(&declarations, &format!("out[i] = f32(p.s{last});")));
+        module.unwrap().function("k").unwrap().scalars
+    };
+    assert_eq!(block(64), ScalarBlock::PushConstants { size: 256 });
+    assert_eq!(block(65), ScalarBlock::Uniform { binding: 1, size: 260 });
+    assert_eq!(block(300), ScalarBlock::Uniform { binding: 1, size: 1200 });
+}
+
+#[test]
 fn a_uniform_that_is_one_scalar_is_one_argument() {
     let source = kernel("@group(1) @binding(7) var<uniform> n: u32;", "out[i] = f32(n);");
     let module = Module::from_wgsl(&source).unwrap();

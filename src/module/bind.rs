@@ -80,6 +80,34 @@ pub(super) fn from_kernels(kernels: &[KernelSource<'_>]) -> Result<Module> {
     module(Kind::Vulkan, Origin::Spirv, functions, None)
 }
 
+/// `function` with its push constants moved into a uniform buffer after its buffers.
+pub(super) fn with_uniform_scalars(function: &Function) -> Result<Function> {
+    let block = match (&function.entry.push_constants, function.scalars) {
+        (Some(block), ScalarBlock::PushConstants { .. }) => block,
+        _ => return Ok(function.clone()),
+    };
+    if block.members.iter().any(|member| member.size < 4) {
+        // Small numbers need one capability as push constants and another in uniform buffers.
+        return Err(Error::unsupported(format!(
+            "kernel `{}` has scalars of fewer than 32 bits, which cannot move into a uniform \
+             buffer; rebuild the module with a uniform buffer",
+            function.name()
+        )));
+    }
+    let binding = function.buffers().count() as u32;
+    let words: Arc<[u32]> = spirv::push_constants_to_uniform(&function.spirv, binding)?.into();
+    let shader = Arc::new(spirv::read(&words)?);
+    let code = Code {
+        words,
+        shader,
+        flags: function.flags | UNIFORM_SCALARS,
+        source: function.source.clone(),
+        webgpu: function.grid_fold.is_some(),
+        blame: DlhalStatus::Internal,
+    };
+    self::function(function.signature.clone(), code)
+}
+
 /// A module of `functions`, whose shaders are in the same order.
 pub(super) fn module(
     kind: Kind,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::dtype::DataType;
 use super::signature::{LaunchTag, Signature};
 use super::spirv::{EntryPoint, ScalarType, Shader};
+use crate::Result;
 
 /// One kernel of a module.
 #[derive(Clone, Debug)]
@@ -76,6 +77,14 @@ pub enum ScalarBlock {
 }
 
 impl ScalarBlock {
+    /// Bytes of push constants; 0 where the scalars travel otherwise.
+    pub fn push_constants(self) -> u32 {
+        match self {
+            Self::PushConstants { size } => size,
+            Self::None | Self::Uniform { .. } => 0,
+        }
+    }
+
     /// Bytes of the block; 0 where there is none.
     pub fn size(self) -> u32 {
         match self {
@@ -118,6 +127,15 @@ impl Function {
             ArgKind::Buffer { binding, written } => Some((index, binding, written)),
             ArgKind::Scalar { .. } => None,
         })
+    }
+
+    /// The same kernel with its push constants, if it has any, in a uniform buffer instead.
+    ///
+    /// Every device of Vulkan takes 128 bytes of push constants and 16 KiB of uniform buffer, so
+    /// this lets a kernel of many scalars run where its push constants are over the limit. Refused
+    /// where a scalar has fewer than 32 bits.
+    pub fn with_uniform_scalars(&self) -> Result<Self> {
+        super::bind::with_uniform_scalars(self)
     }
 
     /// Whether the kernel takes a size of dynamic workgroup memory at launch.

@@ -21,6 +21,9 @@ const LAUNCH_TAGS: [&str; 6] =
 /// The oldest version that has subgroup operations, which every Vulkan 1.1 device takes.
 const SPIRV_VERSION: (u8, u8) = (1, 3);
 
+/// naga tracks immediates by a bit for each of 64 words, and panics on more.
+const MAX_IMMEDIATE_BYTES: u32 = 256;
+
 /// Makes a module with a function for each compute entry point of `source`.
 pub(in super::super) fn read(source: &str) -> Result<Module> {
     let parsed = parse(source)?;
@@ -61,8 +64,9 @@ struct Parsed {
 fn parse(source: &str) -> Result<Parsed> {
     let source = without_subgroups_directive(source);
     guarded(|| {
-        let module = naga::front::wgsl::parse_str(&source)
+        let mut module = naga::front::wgsl::parse_str(&source)
             .map_err(|e| Error::invalid(format!("WGSL: {}", e.emit_to_string(&source))))?;
+        large_immediates_to_uniform(&mut module);
         let info = Validator::new(ValidationFlags::all(), Capabilities::all())
             .validate(&module)
             .map_err(|e| Error::invalid(format!("WGSL: {}", e.emit_to_string(&source))))?;
@@ -211,6 +215,27 @@ fn scalar_types(entry: &EntryPoint) -> Result<Vec<DataType>> {
             ))),
         })
         .collect()
+}
+
+/// Makes immediates too large for naga's validator a uniform variable; few devices could take them.
+fn large_immediates_to_uniform(module: &mut naga::Module) {
+    let is_large = |variable: &GlobalVariable| {
+        let size = module.types[variable.ty].inner.try_size(module.to_ctx());
+        variable.space == AddressSpace::Immediate
+            && size.is_none_or(|size| size > MAX_IMMEDIATE_BYTES)
+    };
+    let large: Vec<_> = module
+        .global_variables
+        .iter()
+        .filter(|(_, variable)| is_large(variable))
+        .map(|(handle, _)| handle)
+        .collect();
+    for (handle, binding) in large.into_iter().zip(0..) {
+        let variable = module.global_variables.get_mut(handle);
+        variable.space = AddressSpace::Uniform;
+        // A group that no source uses; the translation moves the variable to set 0.
+        variable.binding = Some(ResourceBinding { group: u32::MAX, binding });
+    }
 }
 
 /// The source without `subgroups` in its `enable` directives. naga has the subgroup built-ins but

@@ -11,6 +11,9 @@ use crate::Result;
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
 use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
 
+/// Bytes of push constants that every device takes. A kernel of more gets them as a uniform buffer.
+const PUSH_CONSTANTS_EVERYWHERE: u32 = 128;
+
 /// A kernel that can be launched on any device that fulfils its needs. May be used from any thread;
 /// it does not need its module to live on.
 pub struct Function {
@@ -46,6 +49,12 @@ impl Function {
     }
 
     fn new(info: Arc<module::Function>) -> Self {
+        let info = if info.scalars.push_constants() > PUSH_CONSTANTS_EVERYWHERE {
+            // Where the scalars cannot move, a device that takes them may still run the kernel.
+            info.with_uniform_scalars().map_or(info, Arc::new)
+        } else {
+            info
+        };
         let mut buffers: Vec<_> = info
             .buffers()
             .map(|(arg, binding, written)| BufferArg { arg, binding, written })

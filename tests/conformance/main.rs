@@ -11,6 +11,7 @@ mod devices;
 mod kernels;
 mod launches;
 mod memory;
+mod scalars;
 mod streams;
 
 use std::process::Command;
@@ -40,6 +41,8 @@ const SUITE: &[(&str, fn(&Api))] = &[
     ("launches::zero_sizes", launches::zero_sizes),
     ("launches::prepared", launches::prepared),
     ("launches::folded_grid", launches::folded_grid),
+    #[cfg(feature = "wgsl")]
+    ("scalars::any_number_of_scalars", scalars::any_number_of_scalars),
     ("kernels::saxpy_matmul_rowmax", kernels::saxpy_matmul_rowmax),
     ("kernels::element_types", kernels::element_types),
     ("kernels::reduction_self_test", kernels::reduction_self_test),

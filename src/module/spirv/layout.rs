@@ -164,6 +164,9 @@ impl Types {
         let Shape::Struct { members } = &ty.shape else {
             let ty_of_member = match ty.shape {
                 Shape::Scalar(scalar) => MemberType::Scalar(scalar),
+                // Not legal in a block, but some producers write it, and every driver known reads
+                // a word that is 0 or not.
+                Shape::Bool => MemberType::Scalar(ScalarType { kind: ScalarKind::Uint, bits: 32 }),
                 _ => MemberType::Other(self.describe(ty)),
             };
             let member =
@@ -192,7 +195,6 @@ impl Types {
                 _ => format!("a vector of {count}"),
             },
             Shape::Array { .. } | Shape::RuntimeArray { .. } => "an array".into(),
-            Shape::Bool => "a bool".into(),
             Shape::Pointer { .. } => "a pointer".into(),
             _ => "no scalar".into(),
         }

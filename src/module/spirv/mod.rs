@@ -5,6 +5,7 @@
 mod layout;
 mod module;
 mod reflect;
+mod uniform;
 mod usage;
 mod verify;
 mod words;
@@ -12,6 +13,7 @@ mod words;
 use std::fmt;
 
 pub use reflect::read;
+pub use uniform::push_constants_to_uniform;
 pub(crate) use words::native_order;
 pub use words::{from_bytes, is_spirv, rename_entry_point};
 

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 const MAGIC: u32 = 0x0723_0203;
 
 /// Words before the first instruction.
-const HEADER: usize = 5;
+pub(super) const HEADER: usize = 5;
 
 /// The largest id bound that the specification lets a consumer be asked to take.
 const MAX_BOUND: u32 = 0x3f_ffff;
