@@ -108,6 +108,7 @@ pub unsafe extern "C" fn dlhal_function_launch(
     boundary(|| {
         let args = args::slice(args, num_args, "args")?;
         let function = handles::get(function)?;
+        function.check_arg_count(args.len())?;
         let device = objects::device(device)?;
         let stream = objects::stream(&device, stream)?;
         Launch::new(&function, &device, &values::from_c(args, &device)?)?.run(&stream)
@@ -133,6 +134,7 @@ pub unsafe extern "C" fn dlhal_launch_create(
         let launch = Out::new(launch, "launch")?;
         let args = args::slice(args, num_args, "args")?;
         let function = handles::get(function)?;
+        function.check_arg_count(args.len())?;
         let device = objects::device(device)?;
         let prepared = Launch::new(&function, &device, &values::from_c(args, &device)?)?;
         launch.write(handles::insert(Arc::new(Mutex::new(prepared)))?);

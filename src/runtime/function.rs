@@ -7,7 +7,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::device::Device;
-use crate::Result;
+use crate::{Error, Result};
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
 use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
 
@@ -83,6 +83,21 @@ impl Function {
     /// Arguments of a launch: the function's own, then one extent per launch tag.
     pub fn launch_arg_count(&self) -> usize {
         self.info.args.len() + self.info.launch_args().count()
+    }
+
+    /// Fails unless a launch with `given` arguments has as many as it needs.
+    pub fn check_arg_count(&self, given: usize) -> Result<()> {
+        let expected = self.launch_arg_count();
+        if given == expected {
+            return Ok(());
+        }
+        let own = self.info.args.len();
+        Err(Error::invalid(format!(
+            "kernel `{}`: {given} arguments given, {expected} expected: {own} of the function and {} \
+             extents",
+            self.info.name(),
+            expected - own
+        )))
     }
 
     pub(crate) fn args(&self) -> &[ArgKind] {

@@ -39,18 +39,7 @@ impl Launch {
     /// launch tag, in the order of the tags.
     pub fn new(function: &Arc<Function>, device: &Arc<Device>, args: &[Value]) -> Result<Self> {
         let ready = function.ready(device)?;
-        let expected = function.launch_arg_count();
-        if args.len() != expected {
-            return Err(in_kernel(
-                function,
-                Error::invalid(format!(
-                    "{} arguments given, {expected} expected: {} of the function and {} extents",
-                    args.len(),
-                    function.args().len(),
-                    expected - function.args().len()
-                )),
-            ));
-        }
+        function.check_arg_count(args.len())?;
         let mut launch = Self {
             function: function.clone(),
             device: device.clone(),
