@@ -7,9 +7,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::device::Device;
-use crate::{Error, Result};
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
 use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
+use crate::{Error, Result};
 
 /// A kernel that can be launched on any device that fulfils its needs. May be used from any thread;
 /// it does not need its module to live on.
