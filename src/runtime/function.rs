@@ -7,9 +7,9 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::device::Device;
-use crate::{Error, Result};
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
 use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
+use crate::{Error, Result};
 
 /// Bytes of push constants that every device takes. A kernel of more gets them as a uniform buffer.
 const PUSH_CONSTANTS_EVERYWHERE: u32 = 128;
