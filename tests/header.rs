@@ -1,6 +1,5 @@
 //! The checked-in header is the one that the sources make. `BLESS=1` rewrites it.
-
-#![allow(clippy::expect_used, reason = "helpers of tests fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
 

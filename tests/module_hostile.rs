@@ -1,4 +1,5 @@
 //! Corrupt, truncated and hostile input ends in a status, quickly and in little memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../fuzz/checks.rs"]
 mod checks;

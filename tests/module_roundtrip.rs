@@ -1,4 +1,5 @@
 //! What was read is written back to the byte, and other layouts hold the same functions.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod module_support;
 

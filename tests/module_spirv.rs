@@ -1,4 +1,5 @@
 //! What the SPIR-V reader finds in modules assembled by hand and by producers.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod module_support;
 

@@ -1,4 +1,5 @@
 //! WGSL source becomes functions whose arguments follow from the shader.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![cfg(feature = "wgsl")]
 
 #[path = "../fuzz/checks.rs"]

@@ -1,6 +1,7 @@
 //! Finding loader, drivers and devices on machines where something is missing or broken. Each case
 //! runs in a process of its own, whose environment is the case: a test of this file starts its own
 //! executable again with one of the `child_` tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -151,6 +151,7 @@ fn claim() -> &'static Context {
 
 /// Whether a thread of this process exists.
 fn is_alive(thread: i32) -> bool {
+    let process = std::process::id();
     // SAFETY: signal 0 is sent to nobody; the call only looks the thread up.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) == 0 }
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) == 0 }
 }

@@ -34,6 +34,7 @@ pub(crate) fn memory_budget(snapshot: &Snapshot, told: Option<HeapBudgets<'_>>) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::snapshot::MemoryHeap;
     use super::super::snapshot::recorded::h200;
     use super::*;
 
@@ -45,7 +46,8 @@ mod tests {
         let mut snapshot = h200();
         snapshot.memory_heaps[0].size = 100 * GIB;
         snapshot.memory_heaps[1].size = 500 * GIB;
-        snapshot.memory_heaps[2].size = 256 * MIB;
+        let window = MemoryHeap { size: 256 * MIB, ..snapshot.memory_heaps[0] };
+        snapshot.memory_heaps.push(window);
         snapshot
     }
 

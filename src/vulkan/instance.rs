@@ -18,8 +18,6 @@ const LOADER_WITH_LAYER_FILTER: u32 = vk::make_api_version(0, 1, 3, 234);
 
 /// An instance with its physical devices.
 pub(crate) struct Instance {
-    /// The loader it came from.
-    pub(crate) loader: &'static Loader,
     /// Its functions.
     pub(crate) raw: ash::Instance,
     /// The version it was created for: the lesser of the loader's and the newest known.
@@ -127,7 +125,7 @@ impl Instance {
                     Error::unavailable(format!("vkCreateDebugUtilsMessengerEXT: {error}"))
                 })?;
         }
-        Ok(Self { loader, raw, api_version, physical_devices })
+        Ok(Self { raw, api_version, physical_devices })
     }
 }
 

@@ -247,7 +247,7 @@ pub(crate) mod recorded {
 
     /// An NVIDIA H200.
     pub(crate) fn h200() -> Snapshot {
-        read(include_str!("../../tests/data/snapshots/h200_by_hand.json"))
+        read(include_str!("../../tests/data/snapshots/h200.json"))
     }
 
     /// The least that Vulkan 1.1 allows.

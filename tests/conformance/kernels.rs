@@ -80,7 +80,8 @@ pub(crate) fn saxpy_matmul_rowmax(api: &Api) {
 /// C = A + B in other types than float32. A device that lacks one refuses its kernel by name.
 pub(crate) fn element_types(api: &Api) {
     let features = api.device.properties().features;
-    let cases: [(&str, usize, bool, fn(usize) -> Vec<u8>); 3] = [
+    type Element = fn(usize) -> Vec<u8>;
+    let cases: [(&str, usize, bool, Element); 3] = [
         ("add_i8", 1, features.int8 && features.storage_8bit, |i| vec![(i % 60) as u8]),
         ("add_i64", 8, features.int64, |i| (i as i64 * 3_000_000_000).to_le_bytes().to_vec()),
         ("add_f16", 2, features.float16 && features.storage_16bit, |i| {

@@ -2,7 +2,7 @@
 //! fallback, forced by its environment variable. The validation layer watches; any message fails.
 //!
 //! The driver is whatever the Vulkan loader finds (`VK_DRIVER_FILES` chooses).
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -21,8 +21,10 @@ use dlhal::vulkan;
 
 use common::Api;
 
+type Behaviour = fn(&Api);
+
 /// The behaviours. Each takes a device and asserts.
-const SUITE: &[(&str, fn(&Api))] = &[
+const SUITE: &[(&str, Behaviour)] = &[
     ("copies::any_size_at_any_offset", copies::any_size_at_any_offset),
     ("copies::strided_in_every_direction", copies::strided_in_every_direction),
     ("copies::large", copies::large),

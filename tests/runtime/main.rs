@@ -1,5 +1,5 @@
 //! The runtime over the null driver: order, lifetimes and failures, looked at command by command.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]
 mod common;

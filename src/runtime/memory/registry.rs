@@ -7,7 +7,7 @@ use super::block::{Block, PageEntry};
 use super::directory::Directory;
 use super::reserved::ReservedRange;
 use super::slab::Class;
-use crate::hal::{Buffer, Device};
+use crate::hal::{Buffer, Device, MemoryKind};
 use crate::runtime::append_only::AppendOnly;
 use crate::runtime::usage::Usage;
 use crate::{Error, Result};
@@ -147,8 +147,9 @@ impl Registry {
 
 /// Where the host sees a block of its own memory.
 fn host_memory(block: &Block) -> Option<u64> {
-    let mapping = block.buffer().mapping()?;
-    (!block.buffer().is_device_local()).then(|| mapping.ptr.as_ptr() as u64)
+    let buffer = block.buffer();
+    let mapping = buffer.mapping().filter(|_| buffer.memory() == MemoryKind::Host)?;
+    Some(mapping.ptr.as_ptr() as u64)
 }
 
 fn unknown_address(address: u64) -> Error {
