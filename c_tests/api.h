@@ -10,23 +10,23 @@ static const DLDevice api_cpu = {kDLCPU, 0}, api_gpu = {kDLVulkan, 0};
 static const DLDataType api_f32 = {kDLFloat, 32, 1}, api_i32 = {kDLInt, 32, 1};
 
 /* The call has this status; says the library's message if not. */
-#define CHECK_STATUS(call, wanted)                                                             \
-    do {                                                                                       \
-        DlhalStatus api_status = (call);                                                       \
-        char api_detail[2300];                                                                 \
-        snprintf(api_detail, sizeof api_detail, "%s (%s), want %s",                            \
-                 dlhal_status_string(api_status),                                              \
-                 api_status ? dlhal_last_error_message() : "", dlhal_status_string(wanted));   \
-        check_result(api_status == (wanted), __FILE__, __LINE__, #call, api_detail);           \
+#define CHECK_STATUS(call, wanted)                                                              \
+    do {                                                                                        \
+        DlhalStatus api_status = (call);                                                        \
+        char api_detail[2300];                                                                  \
+        snprintf(api_detail, sizeof api_detail, "%s (%s), want %s",                             \
+                 dlhal_status_string(api_status), api_status ? dlhal_last_error_message() : "", \
+                 dlhal_status_string(wanted));                                                  \
+        check_result(api_status == (wanted), __FILE__, __LINE__, #call, api_detail);            \
     } while (0)
 
 #define OK(call) CHECK_STATUS(call, DLHAL_STATUS_OK)
 
 /* The call fails with this status and a message that contains `part`. */
-#define CHECK_FAILS(call, wanted, part)                          \
-    do {                                                         \
-        CHECK_STATUS(call, wanted);                              \
-        CHECK_CONTAINS(dlhal_last_error_message(), part);        \
+#define CHECK_FAILS(call, wanted, part)                   \
+    do {                                                  \
+        CHECK_STATUS(call, wanted);                       \
+        CHECK_CONTAINS(dlhal_last_error_message(), part); \
     } while (0)
 
 /* Whether this run is slow: fewer rounds then. */
@@ -86,7 +86,7 @@ static inline DlhalStatus api_download(const void *device, void *host, size_t by
 /* Y = a X + Y for n numbers. */
 static inline DlhalStatus api_saxpy(DlhalFunction saxpy, void *x, void *y, float a, int n,
                                     DlhalStream stream) {
-    DlhalValue args[] = {dlhal_address(x), dlhal_address(y),          dlhal_float(a),
+    DlhalValue args[] = {dlhal_address(x), dlhal_address(y),         dlhal_float(a),
                          dlhal_int(n),     dlhal_int((n + 63) / 64), dlhal_int(64)};
     return dlhal_function_launch(saxpy, api_gpu, stream, args, 6);
 }

@@ -1,7 +1,7 @@
 /* Every entry point with arguments that are null, stale, foreign, misaligned or huge, in every
- * combination that chance makes of them, in a child: each call, 10,000 of every entry point, returns a status that exists, and
- * afterwards the library still works. What a caller vouches for (a string is terminated, memory
- * that is not null is there) is kept to. */
+ * combination that chance makes of them, in a child: each call, 10,000 of every entry point,
+ * returns a status that exists, and afterwards the library still works. What a caller vouches for
+ * (a string is terminated, memory that is not null is there) is kept to. */
 #include "api.h"
 #include "child.h"
 
@@ -27,9 +27,9 @@ static DlhalLaunch launches[8];
 static DlhalTensor tensors[8];
 
 static DLDevice device(void) {
-    static const DLDevice all[] = {{kDLVulkan, 0},  {kDLVulkan, 0},       {kDLVulkan, 0},
-                                   {kDLVulkan, -1}, {kDLVulkan, 99},      {kDLVulkan, INT32_MAX},
-                                   {kDLCPU, 0},     {kDLCUDA, 0},         {(DLDeviceType)99, 0},
+    static const DLDevice all[] = {{kDLVulkan, 0},      {kDLVulkan, 0},  {kDLVulkan, 0},
+                                   {kDLVulkan, -1},     {kDLVulkan, 99}, {kDLVulkan, INT32_MAX},
+                                   {kDLCPU, 0},         {kDLCUDA, 0},    {(DLDeviceType)99, 0},
                                    {(DLDeviceType)0, 0}};
     return PICK(all);
 }
@@ -40,15 +40,16 @@ static size_t size(void) {
 }
 
 static DLDataType dtype(void) {
-    static const DLDataType all[] = {{kDLFloat, 32, 1}, {kDLInt, 32, 1}, {kDLInt, 4, 1},
-                                     {kDLFloat, 3, 1},  {kDLInt, 8, 0},  {99, 8, 1},
+    static const DLDataType all[] = {{kDLFloat, 32, 1}, {kDLInt, 32, 1},  {kDLInt, 4, 1},
+                                     {kDLFloat, 3, 1},  {kDLInt, 8, 0},   {99, 8, 1},
                                      {kDLUInt, 8, 5},   {kDLFloat, 16, 4}};
     return PICK(all);
 }
 
 static const char *string(void) {
-    static const char *const all[] = {NULL, "", "saxpy", "spirv", "0.8", "host", "\xff\xfe",
-                                      "no such thing", "max_num_threads", "/nowhere/file"};
+    static const char *const all[] = {
+        NULL,   "",         "saxpy",         "spirv",           "0.8",
+        "host", "\xff\xfe", "no such thing", "max_num_threads", "/nowhere/file"};
     return PICK(all);
 }
 
@@ -103,8 +104,12 @@ static DlhalValue *values(void) {
     return all;
 }
 
-static void delete_nothing(DLManagedTensorVersioned *self) { (void)self; }
-static void delete_nothing_legacy(DLManagedTensor *self) { (void)self; }
+static void delete_nothing(DLManagedTensorVersioned *self) {
+    (void)self;
+}
+static void delete_nothing_legacy(DLManagedTensor *self) {
+    (void)self;
+}
 
 static DLManagedTensorVersioned *managed(void) {
     static DLManagedTensorVersioned all[4];
@@ -130,8 +135,15 @@ static const DlhalKernelDesc *kernels(void) {
     static const DLDataType types[] = {{kDLOpaqueHandle, 64, 1}, {kDLFloat, 32, 1}};
     static const char *const tags[] = {"blockIdx.x", NULL};
     if (chance(6) == 0) return chance(2) ? NULL : MISALIGNED(DlhalKernelDesc *);
-    k = (DlhalKernelDesc){chance(5) ? sizeof k : size(), string(), string(), room, chance(64),
-                          types, chance(3), tags, chance(3)};
+    k = (DlhalKernelDesc){chance(5) ? sizeof k : size(),
+                          string(),
+                          string(),
+                          room,
+                          chance(64),
+                          types,
+                          chance(3),
+                          tags,
+                          chance(3)};
     if (chance(4) == 0) k.code_size = SIZE_MAX;
     if (chance(4) == 0) k.arg_types = NULL;
     if (chance(4) == 0) k.num_tags = SIZE_MAX;
@@ -159,14 +171,30 @@ static DlhalStatus and_free(DlhalStatus status, DlhalStatus (*release)(void *)) 
     if (status == DLHAL_STATUS_OK) OK(release(given));
     return status;
 }
-static DlhalStatus free_data(void *p) { return dlhal_free_data_space(api_gpu, p); }
-static DlhalStatus free_workspace(void *p) { return dlhal_free_workspace(api_gpu, p); }
-static DlhalStatus free_stream(void *p) { return dlhal_stream_free(api_gpu, p); }
-static DlhalStatus free_event(void *p) { return dlhal_event_free(p); }
-static DlhalStatus free_module(void *p) { return dlhal_module_free(p); }
-static DlhalStatus free_function(void *p) { return dlhal_function_free(p); }
-static DlhalStatus free_launch(void *p) { return dlhal_launch_free(p); }
-static DlhalStatus free_tensor(void *p) { return dlhal_tensor_free(p); }
+static DlhalStatus free_data(void *p) {
+    return dlhal_free_data_space(api_gpu, p);
+}
+static DlhalStatus free_workspace(void *p) {
+    return dlhal_free_workspace(api_gpu, p);
+}
+static DlhalStatus free_stream(void *p) {
+    return dlhal_stream_free(api_gpu, p);
+}
+static DlhalStatus free_event(void *p) {
+    return dlhal_event_free(p);
+}
+static DlhalStatus free_module(void *p) {
+    return dlhal_module_free(p);
+}
+static DlhalStatus free_function(void *p) {
+    return dlhal_function_free(p);
+}
+static DlhalStatus free_launch(void *p) {
+    return dlhal_launch_free(p);
+}
+static DlhalStatus free_tensor(void *p) {
+    return dlhal_tensor_free(p);
+}
 static DlhalStatus free_managed(void *p) {
     DLManagedTensorVersioned *m = p;
     m->deleter(m);
@@ -197,117 +225,177 @@ static DlhalStatus call(int entry) {
     void *b = buffer(&capacity);
     size_t *needed = chance(2) ? target() : (size_t *)(void *)(room + sizeof room / 2);
     switch (entry) {
-    case 0: return dlhal_get_api((uint32_t)chance(3), target());
-    case 1: return dlhal_diagnose(b, capacity, needed);
-    case 2: return dlhal_set_log_callback(chance(2) ? log_nothing : NULL, words, (int)chance(9) - 2);
-    case 3: return dlhal_device_count(target());
-    case 4: return dlhal_set_device(device());
-    case 5: return dlhal_get_device(target());
-    case 6: return dlhal_device_get_attr(device(), (int)chance(90) - 5, target());
-    case 7: return dlhal_device_get_attr_string(device(), (int)chance(90) - 5, b, capacity, needed);
-    case 8: return dlhal_device_get_target_property(device(), string(), target());
-    case 9:
-        return dlhal_device_get_target_property_string(device(), string(), b, capacity, needed);
-    case 10: return dlhal_device_get_pipeline_cache(device(), b, capacity, needed);
-    case 11:
-        return dlhal_device_set_pipeline_cache(device(), words, true_or_absurd(sizeof words),
-                                               target());
-    case 12: return dlhal_device_get_memory_statistics(device(), target());
-    case 13: return dlhal_device_trim(device(), target());
-    case 14: return dlhal_device_sync(device());
-    case 15: return chance(50) ? DLHAL_STATUS_OK : dlhal_device_self_test(device());
-    case 16: return dlhal_device_get_native_handles(device(), target());
-    case 17:
-        return and_free(dlhal_alloc_data_space(device(), size(), size(), dtype(), made()),
-                        free_data);
-    case 18: {
-        int64_t shape[] = {(int64_t)size(), 2};
-        return and_free(dlhal_alloc_data_space_with_scope(device(), (int)chance(4) - 1, shape,
-                                                          dtype(), string(), made()),
-                        free_data);
-    }
-    case 19: {
-        void *p = address();
-        return p == live ? DLHAL_STATUS_OK : dlhal_free_data_space(device(), p);
-    }
-    case 20: return dlhal_get_host_pointer(device(), address(), target());
-    case 21: return dlhal_resolve_address(device(), address(), target());
-    case 22: return dlhal_copy_data_from_to(tensor(), tensor(), PICK(streams));
-    case 23: {
-        bool up = chance(2), to_device = chance(4) != 0;
-        DLDevice other = to_device ? api_gpu : api_cpu;
-        void *there = to_device ? address() : host;
-        size_t bytes = to_device ? size() : chance(64);
-        return up ? dlhal_copy_bytes(host, 0, api_cpu, there, 0, other, bytes, PICK(streams))
-                  : dlhal_copy_bytes(there, 0, other, host, 0, api_cpu, bytes, PICK(streams));
-    }
-    case 24:
-        return and_free(dlhal_alloc_workspace(device(), size(), dtype(), made()), free_workspace);
-    case 25: return dlhal_free_workspace(device(), address());
-    case 26: return and_free(dlhal_stream_create(device(), made()), free_stream);
-    case 27: return dlhal_stream_free(device(), PICK(streams));
-    case 28: return dlhal_stream_sync(device(), PICK(streams));
-    case 29: return dlhal_stream_flush(device(), PICK(streams));
-    case 30: return dlhal_set_stream(device(), PICK(streams));
-    case 31: return dlhal_get_stream(device(), target());
-    case 32: return dlhal_sync_stream_from_to(device(), PICK(streams), PICK(streams));
-    case 33: return and_free(dlhal_event_create(device(), made()), free_event);
-    case 34: return dlhal_event_record(PICK(events), PICK(streams));
-    case 35: return dlhal_event_query(PICK(events), target());
-    case 36: return dlhal_event_sync(PICK(events), chance(2) ? UINT64_MAX : chance(1000));
-    case 37: return dlhal_stream_wait_event(device(), PICK(streams), PICK(events));
-    case 38: return dlhal_event_free(PICK(events));
-    case 39: return and_free(dlhal_module_load_from_file(string(), made()), free_module);
-    case 40: return dlhal_module_save_to_file(PICK(modules), chance(2) ? NULL : "", string());
-    case 41:
-        return and_free(dlhal_module_load_from_bytes(words, true_or_absurd(sizeof words), made()),
-                        free_module);
-    case 42: return dlhal_module_save_to_bytes(PICK(modules), string(), b, capacity, needed);
-    case 43:
-        return and_free(dlhal_module_create_from_spirv(kernels(), true_or_absurd(1), made()),
-                        free_module);
-    case 44:
-        return and_free(dlhal_module_create_from_wgsl(words, true_or_absurd(sizeof words), made()),
-                        free_module);
-    case 45: return dlhal_module_get_function_count(PICK(modules), target());
-    case 46: return dlhal_module_get_function_name(PICK(modules), size(), b, capacity, needed);
-    case 47:
-        return dlhal_module_get_source(PICK(modules), string(), string(), b, capacity, needed);
-    case 48:
-        return and_free(dlhal_module_get_function(PICK(modules), string(), made()), free_function);
-    case 49: return dlhal_module_free(PICK(modules));
-    case 50: return dlhal_function_get_info(PICK(functions), target());
-    case 51: return dlhal_function_get_arg_type(PICK(functions), size(), target());
-    case 52: return dlhal_function_get_launch_tag(PICK(functions), size(), b, capacity, needed);
-    case 53: return dlhal_function_free(PICK(functions));
-    case 54:
-        return dlhal_function_launch(PICK(functions), device(), PICK(streams), values(),
-                                     true_or_absurd(6));
-    case 55:
-        return and_free(dlhal_launch_create(PICK(functions), device(), values(), true_or_absurd(6),
-                                            made()),
-                        free_launch);
-    case 56: return dlhal_launch_set_arg(PICK(launches), size(), values());
-    case 57: return dlhal_launch_run(PICK(launches), PICK(streams));
-    case 58: return dlhal_launch_free(PICK(launches));
-    case 59: return and_free(dlhal_tensor_allocate(tensor(), made()), free_managed);
-    case 60: return and_free(dlhal_tensor_allocate_legacy(tensor(), made()), free_legacy);
-    case 61: {
-        int failed = dlhal_dlpack_managed_tensor_allocator(tensor(), made(), words,
-                                                           chance(2) ? set_error : NULL);
-        return failed ? DLHAL_STATUS_INTERNAL : and_free(DLHAL_STATUS_OK, free_managed);
-    }
-    case 62: return and_free(dlhal_dlpack_export(tensor(), chance(3), made()), free_managed);
-    case 63: return and_free(dlhal_dlpack_export_legacy(tensor(), made()), free_legacy);
-    case 64: return and_free(dlhal_dlpack_import(managed(), device(), made()), free_tensor);
-    case 65:
-        return and_free(dlhal_dlpack_import_legacy(managed_legacy(), device(), made()),
-                        free_tensor);
-    case 66: return dlhal_tensor_get_view(PICK(tensors), target());
-    case 67: return dlhal_tensor_get_flags(PICK(tensors), target());
-    case 68: return dlhal_tensor_free(PICK(tensors));
-    case 69: return chance(1000) ? DLHAL_STATUS_OK : dlhal_shutdown();
-    default: return DLHAL_STATUS_OK;
+        case 0:
+            return dlhal_get_api((uint32_t)chance(3), target());
+        case 1:
+            return dlhal_diagnose(b, capacity, needed);
+        case 2:
+            return dlhal_set_log_callback(chance(2) ? log_nothing : NULL, words,
+                                          (int)chance(9) - 2);
+        case 3:
+            return dlhal_device_count(target());
+        case 4:
+            return dlhal_set_device(device());
+        case 5:
+            return dlhal_get_device(target());
+        case 6:
+            return dlhal_device_get_attr(device(), (int)chance(90) - 5, target());
+        case 7:
+            return dlhal_device_get_attr_string(device(), (int)chance(90) - 5, b, capacity, needed);
+        case 8:
+            return dlhal_device_get_target_property(device(), string(), target());
+        case 9:
+            return dlhal_device_get_target_property_string(device(), string(), b, capacity, needed);
+        case 10:
+            return dlhal_device_get_pipeline_cache(device(), b, capacity, needed);
+        case 11:
+            return dlhal_device_set_pipeline_cache(device(), words, true_or_absurd(sizeof words),
+                                                   target());
+        case 12:
+            return dlhal_device_get_memory_statistics(device(), target());
+        case 13:
+            return dlhal_device_trim(device(), target());
+        case 14:
+            return dlhal_device_sync(device());
+        case 15:
+            return chance(50) ? DLHAL_STATUS_OK : dlhal_device_self_test(device());
+        case 16:
+            return dlhal_device_get_native_handles(device(), target());
+        case 17:
+            return and_free(dlhal_alloc_data_space(device(), size(), size(), dtype(), made()),
+                            free_data);
+        case 18: {
+            int64_t shape[] = {(int64_t)size(), 2};
+            return and_free(dlhal_alloc_data_space_with_scope(device(), (int)chance(4) - 1, shape,
+                                                              dtype(), string(), made()),
+                            free_data);
+        }
+        case 19: {
+            void *p = address();
+            return p == live ? DLHAL_STATUS_OK : dlhal_free_data_space(device(), p);
+        }
+        case 20:
+            return dlhal_get_host_pointer(device(), address(), target());
+        case 21:
+            return dlhal_resolve_address(device(), address(), target());
+        case 22:
+            return dlhal_copy_data_from_to(tensor(), tensor(), PICK(streams));
+        case 23: {
+            bool up = chance(2), to_device = chance(4) != 0;
+            DLDevice other = to_device ? api_gpu : api_cpu;
+            void *there = to_device ? address() : host;
+            size_t bytes = to_device ? size() : chance(64);
+            return up ? dlhal_copy_bytes(host, 0, api_cpu, there, 0, other, bytes, PICK(streams))
+                      : dlhal_copy_bytes(there, 0, other, host, 0, api_cpu, bytes, PICK(streams));
+        }
+        case 24:
+            return and_free(dlhal_alloc_workspace(device(), size(), dtype(), made()),
+                            free_workspace);
+        case 25:
+            return dlhal_free_workspace(device(), address());
+        case 26:
+            return and_free(dlhal_stream_create(device(), made()), free_stream);
+        case 27:
+            return dlhal_stream_free(device(), PICK(streams));
+        case 28:
+            return dlhal_stream_sync(device(), PICK(streams));
+        case 29:
+            return dlhal_stream_flush(device(), PICK(streams));
+        case 30:
+            return dlhal_set_stream(device(), PICK(streams));
+        case 31:
+            return dlhal_get_stream(device(), target());
+        case 32:
+            return dlhal_sync_stream_from_to(device(), PICK(streams), PICK(streams));
+        case 33:
+            return and_free(dlhal_event_create(device(), made()), free_event);
+        case 34:
+            return dlhal_event_record(PICK(events), PICK(streams));
+        case 35:
+            return dlhal_event_query(PICK(events), target());
+        case 36:
+            return dlhal_event_sync(PICK(events), chance(2) ? UINT64_MAX : chance(1000));
+        case 37:
+            return dlhal_stream_wait_event(device(), PICK(streams), PICK(events));
+        case 38:
+            return dlhal_event_free(PICK(events));
+        case 39:
+            return and_free(dlhal_module_load_from_file(string(), made()), free_module);
+        case 40:
+            return dlhal_module_save_to_file(PICK(modules), chance(2) ? NULL : "", string());
+        case 41:
+            return and_free(
+                dlhal_module_load_from_bytes(words, true_or_absurd(sizeof words), made()),
+                free_module);
+        case 42:
+            return dlhal_module_save_to_bytes(PICK(modules), string(), b, capacity, needed);
+        case 43:
+            return and_free(dlhal_module_create_from_spirv(kernels(), true_or_absurd(1), made()),
+                            free_module);
+        case 44:
+            return and_free(
+                dlhal_module_create_from_wgsl(words, true_or_absurd(sizeof words), made()),
+                free_module);
+        case 45:
+            return dlhal_module_get_function_count(PICK(modules), target());
+        case 46:
+            return dlhal_module_get_function_name(PICK(modules), size(), b, capacity, needed);
+        case 47:
+            return dlhal_module_get_source(PICK(modules), string(), string(), b, capacity, needed);
+        case 48:
+            return and_free(dlhal_module_get_function(PICK(modules), string(), made()),
+                            free_function);
+        case 49:
+            return dlhal_module_free(PICK(modules));
+        case 50:
+            return dlhal_function_get_info(PICK(functions), target());
+        case 51:
+            return dlhal_function_get_arg_type(PICK(functions), size(), target());
+        case 52:
+            return dlhal_function_get_launch_tag(PICK(functions), size(), b, capacity, needed);
+        case 53:
+            return dlhal_function_free(PICK(functions));
+        case 54:
+            return dlhal_function_launch(PICK(functions), device(), PICK(streams), values(),
+                                         true_or_absurd(6));
+        case 55:
+            return and_free(
+                dlhal_launch_create(PICK(functions), device(), values(), true_or_absurd(6), made()),
+                free_launch);
+        case 56:
+            return dlhal_launch_set_arg(PICK(launches), size(), values());
+        case 57:
+            return dlhal_launch_run(PICK(launches), PICK(streams));
+        case 58:
+            return dlhal_launch_free(PICK(launches));
+        case 59:
+            return and_free(dlhal_tensor_allocate(tensor(), made()), free_managed);
+        case 60:
+            return and_free(dlhal_tensor_allocate_legacy(tensor(), made()), free_legacy);
+        case 61: {
+            int failed = dlhal_dlpack_managed_tensor_allocator(tensor(), made(), words,
+                                                               chance(2) ? set_error : NULL);
+            return failed ? DLHAL_STATUS_INTERNAL : and_free(DLHAL_STATUS_OK, free_managed);
+        }
+        case 62:
+            return and_free(dlhal_dlpack_export(tensor(), chance(3), made()), free_managed);
+        case 63:
+            return and_free(dlhal_dlpack_export_legacy(tensor(), made()), free_legacy);
+        case 64:
+            return and_free(dlhal_dlpack_import(managed(), device(), made()), free_tensor);
+        case 65:
+            return and_free(dlhal_dlpack_import_legacy(managed_legacy(), device(), made()),
+                            free_tensor);
+        case 66:
+            return dlhal_tensor_get_view(PICK(tensors), target());
+        case 67:
+            return dlhal_tensor_get_flags(PICK(tensors), target());
+        case 68:
+            return dlhal_tensor_free(PICK(tensors));
+        case 69:
+            return chance(1000) ? DLHAL_STATUS_OK : dlhal_shutdown();
+        default:
+            return DLHAL_STATUS_OK;
     }
 }
 

@@ -72,8 +72,8 @@ static void the_table_is_as_large_as_it_says(void *library) {
 
 /* Nothing but what the header declares can be found; the loader is not opened by opening us. */
 static void only_our_names_are_there(void *library) {
-    static const char *const foreign[] = {"vkCreateInstance", "rust_eh_personality",
-                                          "rust_panic", "__rust_alloc"};
+    static const char *const foreign[] = {"vkCreateInstance", "rust_eh_personality", "rust_panic",
+                                          "__rust_alloc"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         void *found = dlsym(library, foreign[i]);
         Dl_info info;
@@ -94,7 +94,7 @@ int main(int argc, char **argv) {
     for (int round = 0; round < api_rounds(100, 3); round++) {
         char milliseconds[16];
         snprintf(milliseconds, sizeof milliseconds, "%d", (round * 7) % 50);
-        child_run(&child, milliseconds, 30, NULL);
+        child_run(&child, milliseconds, 30, child_no_layers);
         CHECK(child_good(&child));
     }
     return check_finish();

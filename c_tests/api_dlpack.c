@@ -139,7 +139,8 @@ static void a_host_tensor_is_used_in_place(void) {
     }
     deleted = 0;
     int64_t shape = 4;
-    DLManagedTensorVersioned odd = wrap((DLTensor){memory + 1, api_cpu, 1, api_f32, &shape, NULL, 0});
+    DLManagedTensorVersioned odd =
+        wrap((DLTensor){memory + 1, api_cpu, 1, api_f32, &shape, NULL, 0});
     DlhalTensor tensor = NULL;
     CHECK_FAILS(dlhal_dlpack_import(&odd, api_gpu, &tensor), DLHAL_STATUS_INVALID_ARGUMENT,
                 "multiple");
@@ -197,7 +198,8 @@ static void read_only_stays_read_only(void) {
     void *y = api_alloc(4096);
     int64_t shape = 64;
     memset(memory, 0, 4096);
-    DLManagedTensorVersioned managed = wrap((DLTensor){memory, api_cpu, 1, api_f32, &shape, NULL, 0});
+    DLManagedTensorVersioned managed =
+        wrap((DLTensor){memory, api_cpu, 1, api_f32, &shape, NULL, 0});
     managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
     DlhalTensor tensor = NULL;
     deleted = 0;

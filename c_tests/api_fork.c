@@ -30,9 +30,13 @@ static int refused(DlhalStatus status) {
                : 1;
 }
 
-static int leave(void) { return 0; }
+static int leave(void) {
+    return 0;
+}
 
-static int leave_by_exit(void) { exit(0); }
+static int leave_by_exit(void) {
+    exit(0);
+}
 
 static int count(void) {
     int32_t n = -1;

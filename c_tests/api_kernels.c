@@ -269,8 +269,7 @@ static void *workspace_patterns(void *unused) {
     static const size_t sizes[] = {1, 4096, 3 << 20};
     for (int round = 0; round < api_rounds(200, 5); round++) {
         void *got[3];
-        for (int i = 0; i < 3; i++)
-            OK(dlhal_alloc_workspace(api_gpu, sizes[i], api_f32, &got[i]));
+        for (int i = 0; i < 3; i++) OK(dlhal_alloc_workspace(api_gpu, sizes[i], api_f32, &got[i]));
         for (int i = 0; i < 3; i++) /* last in first out, and the other way about */
             OK(dlhal_free_workspace(api_gpu, got[round % 2 ? i : 2 - i]));
     }

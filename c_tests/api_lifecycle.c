@@ -65,13 +65,14 @@ static int child_main(const char *mode) {
 }
 
 static void processes_end_well(void) {
-    static const char *const modes[] = {"exist", "keep",  "shutdown", "twice",
+    static const char *const modes[] = {"exist",  "keep",  "shutdown", "twice",
                                         "thread", "_exit", "atexit",   "busy"};
     static struct child child;
     int rounds = api_rounds(25, 2);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         for (int round = 0; round < rounds; round++) {
-            child_run(&child, modes[i], 30, NULL);
+            bool in_use = !strcmp(modes[i], "atexit") || !strcmp(modes[i], "busy");
+            child_run(&child, modes[i], 30, in_use ? child_no_layers : NULL);
             CHECK(child_good(&child));
         }
 }
@@ -80,11 +81,16 @@ enum { KINDS = 5 };
 
 static DlhalStatus free_one(const struct api_objects *o, int kind) {
     switch (kind) {
-    case 0: return dlhal_module_free(o->module);
-    case 1: return dlhal_function_free(o->function);
-    case 2: return dlhal_stream_free(api_gpu, o->stream);
-    case 3: return dlhal_event_free(o->event);
-    default: return dlhal_free_data_space(api_gpu, o->x);
+        case 0:
+            return dlhal_module_free(o->module);
+        case 1:
+            return dlhal_function_free(o->function);
+        case 2:
+            return dlhal_stream_free(api_gpu, o->stream);
+        case 3:
+            return dlhal_event_free(o->event);
+        default:
+            return dlhal_free_data_space(api_gpu, o->x);
     }
 }
 

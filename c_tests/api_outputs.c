@@ -9,7 +9,9 @@ static DlhalFunction function;
 
 typedef DlhalStatus (*Fill)(void *buffer, size_t capacity, size_t *needed);
 
-static DlhalStatus diagnose(void *b, size_t c, size_t *n) { return dlhal_diagnose(b, c, n); }
+static DlhalStatus diagnose(void *b, size_t c, size_t *n) {
+    return dlhal_diagnose(b, c, n);
+}
 static DlhalStatus attr(void *b, size_t c, size_t *n) {
     return dlhal_device_get_attr_string(api_gpu, DLHAL_DEVICE_ATTR_DEVICE_NAME, b, c, n);
 }

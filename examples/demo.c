@@ -68,7 +68,9 @@ static void from_device(const void *address, float *values, size_t count) {
     check(api->copy_bytes(address, 0, gpu, values, 0, cpu, count * sizeof *values, NULL), "copy");
 }
 
-static void release(void *address) { check(api->free_data_space(gpu, address), "free"); }
+static void release(void *address) {
+    check(api->free_data_space(gpu, address), "free");
+}
 
 static DlhalFunction get(DlhalModule module, const char *name) {
     DlhalFunction function;
@@ -162,7 +164,7 @@ static void saxpy(DlhalModule module) {
     enum { N = 1 << 20 };
     float *x = numbers(N), *y = numbers(N), *got = allocate(N * sizeof *got);
     void *dx = to_device(x, N), *dy = to_device(y, N);
-    DlhalValue args[] = {dlhal_address(dx), dlhal_address(dy),          dlhal_float(2.5),
+    DlhalValue args[] = {dlhal_address(dx), dlhal_address(dy),        dlhal_float(2.5),
                          dlhal_int(N),      dlhal_int((N + 63) / 64), dlhal_int(64)};
     double time = run(module, "saxpy", args, 6, 0); /* it adds to Y: once */
     from_device(dy, got, N);
@@ -178,11 +180,10 @@ static void matmul(DlhalModule module) {
     float *c = allocate(sizeof(float) * M * N), *got = allocate(sizeof(float) * M * N);
     void *da = to_device(a, (size_t)M * K), *db = to_device(b, (size_t)K * N);
     void *dc = to_device(c, (size_t)M * N);
-    DlhalValue args[] = {dlhal_address(da), dlhal_address(db),
-                         dlhal_address(dc), dlhal_int(M),
-                         dlhal_int(N),      dlhal_int(K),
-                         dlhal_int((N + 15) / 16), dlhal_int((M + 15) / 16),
-                         dlhal_int(16),     dlhal_int(16)};
+    DlhalValue args[] = {
+        dlhal_address(da), dlhal_address(db), dlhal_address(dc),        dlhal_int(M),
+        dlhal_int(N),      dlhal_int(K),      dlhal_int((N + 15) / 16), dlhal_int((M + 15) / 16),
+        dlhal_int(16),     dlhal_int(16)};
     double time = run(module, "matmul", args, 10, REPEATS);
     from_device(dc, got, (size_t)M * N);
     for (int i = 0; i < M; i++)
@@ -218,7 +219,7 @@ static void add(DlhalModule module) {
     enum { N = 1000003 };
     float *a = numbers(N), *b = numbers(N), *got = allocate(sizeof(float) * N);
     void *da = to_device(a, N), *db = to_device(b, N), *dc = to_device(b, N);
-    DlhalValue args[] = {dlhal_address(da), dlhal_address(db),          dlhal_address(dc),
+    DlhalValue args[] = {dlhal_address(da), dlhal_address(db),        dlhal_address(dc),
                          dlhal_int(N),      dlhal_int((N + 63) / 64), dlhal_int(64)};
     double time = run(module, "main_kernel", args, 6, REPEATS);
     from_device(dc, got, N);

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     DlhalFunction saxpy;
     check(dlhal_module_load_from_file(path, &module));
     check(dlhal_module_get_function(module, "saxpy", &saxpy));
-    DlhalValue args[] = {dlhal_address(dx), dlhal_address(dy), dlhal_float(2), dlhal_int(N),
+    DlhalValue args[] = {dlhal_address(dx),        dlhal_address(dy), dlhal_float(2), dlhal_int(N),
                          dlhal_int((N + 63) / 64), dlhal_int(64)}; /* blocks, threads */
     check(dlhal_function_launch(saxpy, gpu, NULL, args, 6));
 
