@@ -218,7 +218,7 @@ fn host_range(view: &TensorView<'_>) -> Result<Option<(NonNull<u8>, u64)>> {
         return Ok(None);
     }
     let lane = u64::from(view.dtype.bits / 8).next_power_of_two();
-    if view.address() % lane != 0 {
+    if !view.address().is_multiple_of(lane) {
         return Err(Error::invalid(format!(
             "data + byte_offset is {:#x}, which is not a multiple of {}'s {lane} bytes",
             view.address(),
