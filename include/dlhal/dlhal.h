@@ -1123,8 +1123,8 @@ DlhalStatus dlhal_resolve_address(DLDevice device, const void *ptr, struct Dlhal
  *
  * Each may be on the host (kDLCPU) or on a kDLVulkan device, the same or another one. Both start
  * at data + byte_offset; null strides are compact, other strides are followed. Host memory needs
- * no alignment. A copy from the host has read it when the call returns; a copy to the host has
- * written it when the stream has been synchronised.
+ * no alignment. A copy to the host is complete when the call returns; after a copy from the host,
+ * the source may be changed when the call returns. Copies between devices go by way of the host.
  *
  * @param from    the source.
  * @param to      the target.
@@ -1182,8 +1182,8 @@ DlhalStatus dlhal_free_workspace(DLDevice device, void *ptr);
 DlhalStatus dlhal_stream_create(DLDevice device, DlhalStream *stream);
 
 /**
- * Frees a stream, without waiting: its work is finished. A thread that has set it keeps it until
- * it sets another.
+ * Frees a stream, without waiting: its work is finished. A thread that has set it goes on using
+ * it, until it sets another, but its handle is good for nothing else.
  *
  * @param device  the stream's device.
  * @param stream  the stream; null is legal.

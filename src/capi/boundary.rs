@@ -69,6 +69,10 @@ fn catch(body: impl FnOnce() -> Result<()>) -> Result<()> {
 
 /// What has to be in place before the first body runs.
 fn prepare() {
+    // A panicking thread (of a Rust host, calling a deleter on its way down) may not set the hook.
+    if std::thread::panicking() {
+        return;
+    }
     static PREPARED: Once = Once::new();
     PREPARED.call_once(|| {
         super::log::install();

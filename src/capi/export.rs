@@ -132,10 +132,11 @@ fn delete<M>(tensor: *mut M) {
     if tensor.is_null() {
         return;
     }
-    // SAFETY: this deleter is only in tensors that `hand_out` made, whose struct comes first in the
-    // `Exported`, and DLPack has it called once.
-    let exported = unsafe { Box::from_raw(tensor.cast::<Exported<M>>()) };
-    callback(move || drop(exported));
+    callback(|| {
+        // SAFETY: this deleter is only in tensors that `hand_out` made, whose struct comes first in
+        // the `Exported`, and DLPack has it called once.
+        drop(unsafe { Box::from_raw(tensor.cast::<Exported<M>>()) });
+    });
 }
 
 #[cfg(test)]

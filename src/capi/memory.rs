@@ -131,8 +131,8 @@ pub unsafe extern "C" fn dlhal_resolve_address(
 ///
 /// Each may be on the host (kDLCPU) or on a kDLVulkan device, the same or another one. Both start
 /// at data + byte_offset; null strides are compact, other strides are followed. Host memory needs
-/// no alignment. A copy from the host has read it when the call returns; a copy to the host has
-/// written it when the stream has been synchronised.
+/// no alignment. A copy to the host is complete when the call returns; after a copy from the host,
+/// the source may be changed when the call returns. Copies between devices go by way of the host.
 ///
 /// @param from    the source.
 /// @param to      the target.

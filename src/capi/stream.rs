@@ -34,8 +34,8 @@ pub unsafe extern "C" fn dlhal_stream_create(
     })
 }
 
-/// Frees a stream, without waiting: its work is finished. A thread that has set it keeps it until
-/// it sets another.
+/// Frees a stream, without waiting: its work is finished. A thread that has set it goes on using
+/// it, until it sets another, but its handle is good for nothing else.
 ///
 /// @param device  the stream's device.
 /// @param stream  the stream; null is legal.
