@@ -1581,6 +1581,10 @@ DlhalStatus dlhal_dlpack_export_legacy(const DLTensor *view, DLManagedTensor **t
  * the caller still owns it, with one exception, DLPack's own rule: of a tensor with another major
  * version than 1 the deleter is called at once and nothing else is read.
  *
+ * Of a read-only host tensor, writes are refused, and exports are read-only again. A read-only
+ * tensor of this library's own memory keeps its flag for its receiver to heed: at its address,
+ * a write by the receiver looks like one by the owner.
+ *
  * @param managed  a tensor of this library's kDLVulkan memory, or of the host (kDLCPU): the
  *                 latter is used where it lies, without a copy, on devices that can import host
  *                 memory. A deleter of null is not called.
