@@ -31,6 +31,8 @@ pub struct Stream {
     device: Arc<Device>,
     queue: Arc<dyn Queue>,
     timeline: TimelineId,
+    /// How far former streams had brought the timeline, on whatever queue.
+    inherited: u64,
     recorder: Mutex<Recorder>,
     tag: AtomicUsize,
 }
@@ -130,6 +132,7 @@ impl Stream {
             device: device.clone(),
             queue: device.next_queue(),
             timeline,
+            inherited: device.timelines().get(timeline)?.submitted(),
             recorder: Mutex::default(),
             tag: AtomicUsize::new(0),
         });
@@ -258,7 +261,7 @@ impl Stream {
 
     /// Makes later work of the stream wait for a submitted point of the same device.
     pub(crate) fn wait_for(&self, point: Point) -> Result<()> {
-        if point.timeline == self.timeline {
+        if self.is_own(point) {
             return Ok(());
         }
         let mut recorder = self.recorder.lock();
@@ -312,6 +315,12 @@ impl Stream {
         }
     }
 
+    /// Whether a point is of this stream's work, rather than another's, former owners of the
+    /// timeline included: barriers and the queue's order reach no further.
+    fn is_own(&self, point: Point) -> bool {
+        point.timeline == self.timeline && point.value > self.inherited
+    }
+
     fn timeline(&self) -> Result<&Timeline> {
         self.device.timelines().get(self.timeline)
     }
@@ -338,7 +347,7 @@ impl Stream {
             let Some(state) = held.get(place) else { continue };
             for access in state.usage.before(used.writes) {
                 let point = access.point;
-                if point.timeline == self.timeline {
+                if self.is_own(point) {
                     order.needs_barrier |= access.sequence > recorder.covered;
                 } else if recorder.seen(point.timeline) < point.value {
                     if self.device.timelines().get(point.timeline)?.submitted() < point.value {

@@ -8,7 +8,8 @@ use super::timeline::{Point, TimelineId};
 pub(crate) struct Access {
     /// Passed once the use is done.
     pub(crate) point: Point,
-    /// The command's number in its stream, to tell what a barrier has covered.
+    /// The command's number in its stream, to tell what a barrier has covered. A later stream on the
+    /// same timeline counts anew.
     pub(crate) sequence: u64,
 }
 
@@ -58,8 +59,9 @@ impl Usage {
 /// Enters an access unless a later one of the same timeline is there.
 fn enter_latest(accesses: &mut Vec<Access>, access: Access) {
     let same = |timeline: TimelineId| move |other: &&mut Access| other.point.timeline == timeline;
+    let age = |access: &Access| (access.point.value, access.sequence);
     match accesses.iter_mut().find(same(access.point.timeline)) {
-        Some(other) if other.sequence < access.sequence => *other = access,
+        Some(other) if age(other) < age(&access) => *other = access,
         Some(_) => {}
         None => accesses.push(access),
     }

@@ -1,5 +1,6 @@
 //! Barriers stand only where a hazard needs one; streams wait for each other where they must.
 
+use dlhal::hal::QueueRole;
 use dlhal::null::Options;
 use dlhal::runtime::{Event, sync_streams, thread};
 
@@ -90,6 +91,41 @@ fn streams_that_share_only_what_they_read_do_not_wait_for_each_other() {
     rig.add(a, b, d, &second).unwrap();
     second.flush().unwrap();
     assert!(rig.null.log().iter().all(|submitted| submitted.waits.is_empty()));
+}
+
+#[test]
+fn a_stream_waits_for_a_dropped_one_on_another_queue() {
+    let queues = vec![QueueRole::Compute; 2];
+    let rig = Rig::new(Options { queues, manual_completion: true, ..Options::default() });
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    let first = rig.stream();
+    rig.add(a, b, c, &first).unwrap();
+    drop(first);
+    let second = rig.stream();
+    rig.add(c, b, d, &second).unwrap();
+    second.flush().unwrap();
+    let log = rig.null.log();
+    assert_ne!(log[0].queue, log[1].queue);
+    assert_eq!(log[1].waits, log[0].signals);
+}
+
+#[test]
+fn a_write_waits_for_a_reader_whose_stream_follows_a_dropped_one() {
+    let rig = rig();
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    let first = rig.stream();
+    for _ in 0..10 {
+        rig.add(a, b, c, &first).unwrap();
+    }
+    drop(first);
+    let (second, writer) = (rig.stream(), rig.stream());
+    rig.add(a, b, d, &second).unwrap();
+    second.flush().unwrap();
+    let read = rig.null.log().last().unwrap().signals.clone();
+    rig.add(b, b, a, &writer).unwrap();
+    writer.flush().unwrap();
+    let waits = rig.null.log().last().unwrap().waits.clone();
+    assert!(waits.contains(&read[0]), "{waits:?} lack {read:?}");
 }
 
 #[test]
