@@ -433,7 +433,7 @@ static void prepare(void) {
 
 static int fuzz(int entry) {
     prepare();
-    int rounds = getenv("DLHAL_TEST_ROUNDS") ? atoi(getenv("DLHAL_TEST_ROUNDS")) : 10000;
+    int rounds = api_rounds(1000, 20);
     for (int i = 0; i < rounds; i++) {
         memset(room, 0, 64);
         ((size_t *)(void *)(room + 1024))[0] = chance(200);
@@ -492,7 +492,8 @@ int main(int argc, char **argv) {
     api_open();
     null_is_refused_by_name();
     static struct child child;
-    for (int entry = 0; entry < ENTRIES; entry += api_rounds(1, 7)) {
+    int step = getenv("DLHAL_TEST_VALGRIND") ? 7 : 1; /* a process under valgrind takes seconds */
+    for (int entry = 0; entry < ENTRIES; entry += step) {
         char mode[16];
         snprintf(mode, sizeof mode, "%d", entry);
         child_run(&child, mode, 60, NULL);
