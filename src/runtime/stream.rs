@@ -400,17 +400,17 @@ impl Stream {
         let timeline = self.timeline()?;
         let mut commands = recorder.open.take();
         let result = self.hand_over(recorder, commands.as_deref_mut(), value);
-        recorder.waits.clear();
-        recorder.commands = 0;
-        recorder.batches += 1;
-        recorder.host_reads = false;
         if let Err(error) = &result {
             recorder.failure.get_or_insert(error.clone());
             // Whoever waits for this point must not wait for ever. A lost device wakes them itself.
             if error.status() != DlhalStatus::DeviceLost {
-                let _ = timeline.semaphore()?.signal(value);
+                let _ = self.pass_without_work(recorder, value);
             }
         }
+        recorder.waits.clear();
+        recorder.commands = 0;
+        recorder.batches += 1;
+        recorder.host_reads = false;
         timeline.set_submitted(value);
         let point = Point { timeline: self.timeline, value };
         for chunk in recorder.uploads.full.drain(..) {
@@ -419,6 +419,21 @@ impl Stream {
         recorder.in_flight.push_back(Batch { value, commands });
         self.recycle(recorder)?;
         result
+    }
+
+    /// Reaches `value` from the host, for a batch that was refused. To pass it says that all before
+    /// it is done, what the batch was to wait for included, so that is awaited first.
+    fn pass_without_work(&self, recorder: &mut Recorder, value: u64) -> Result<()> {
+        // Neither the batch's waits nor its barriers were made.
+        recorder.seen.clear();
+        recorder.covered = 0;
+        recorder.stages = Stages::TRANSFER | Stages::COMPUTE;
+        let timeline = self.timeline()?;
+        timeline.wait(timeline.submitted(), Deadline::Never)?;
+        for wait in &recorder.waits {
+            wait.semaphore.wait(wait.value, Deadline::Never)?;
+        }
+        timeline.semaphore()?.signal(value)
     }
 
     fn hand_over(

@@ -3,6 +3,7 @@
 use dlhal::DlhalStatus;
 use dlhal::hal::{Deadline, MemoryKind};
 use dlhal::null::{Call, Options};
+use dlhal::runtime::Event;
 
 use crate::support::{Rig, assert_error};
 
@@ -44,6 +45,42 @@ fn a_failed_submission_is_told_and_does_not_hang_those_who_wait() {
     assert_error(stream.sync(Deadline::Never), DlhalStatus::OutOfMemory, "Submit");
     rig.add(c, b, a, &stream).unwrap();
     stream.sync(Deadline::Never).unwrap();
+}
+
+#[test]
+fn a_failed_submission_does_not_make_work_before_it_look_done() {
+    let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let (stream, other) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    let before = Event::new(&rig.device);
+    before.record(&stream).unwrap();
+    rig.add(c, b, d, &other).unwrap();
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    let (early, done) = std::thread::scope(|scope| {
+        let fail = scope.spawn(|| rig.add(c, b, a, &stream).and_then(|()| stream.flush()));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let early = before.is_done();
+        rig.null.complete(2).unwrap();
+        assert_error(fail.join().unwrap(), DlhalStatus::OutOfMemory, "Submit");
+        (early, before.is_done())
+    });
+    assert_eq!((early.unwrap(), done.unwrap()), (false, true));
+}
+
+#[test]
+fn what_a_failed_submission_was_to_wait_for_is_awaited_by_the_next() {
+    let rig = Rig::new(Options::default());
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &first).unwrap();
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    assert_error(rig.add(c, b, d, &second), DlhalStatus::OutOfMemory, "Submit");
+    assert_error(second.sync(Deadline::Never), DlhalStatus::OutOfMemory, "Submit");
+    rig.add(c, b, d, &second).unwrap();
+    second.flush().unwrap();
+    let log = rig.null.log();
+    assert_eq!(log[1].waits, log[0].signals);
 }
 
 #[test]
