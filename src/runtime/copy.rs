@@ -261,12 +261,18 @@ fn host_to_device(
     while side.runs.left() > SMALL {
         let mut chunk = device.staging().acquire(ChunkSize::Bulk)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
-        chunk.write(0, bytes, |target| host.read(target))?;
-        stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
-            unpack(recording, &chunk.range(0, bytes), &pieces)?;
-            recording.keep(chunk);
-            Ok(())
-        })?;
+        let mut last_use = None;
+        let recorded = chunk
+            .write(0, bytes, |target| host.read(target))
+            .and_then(|()| side.as_use(true))
+            .and_then(|target| {
+                stream.record(&[target], Stages::TRANSFER, |recording| {
+                    last_use = Some(recording.point);
+                    unpack(recording, &chunk.range(0, bytes), &pieces)
+                })
+            });
+        device.staging().give_back_after(chunk, last_use);
+        recorded?;
         stream.flush()?;
     }
     while side.runs.left() > 0 {
@@ -318,19 +324,29 @@ fn device_to_host(
         let size = if small { ChunkSize::Small } else { ChunkSize::Bulk };
         let chunk = device.staging().acquire(size)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
-        stream.record(&[side.as_use(false)?], Stages::TRANSFER, |recording| {
-            let [source] = recording.bound else { return Err(wrong_uses()) };
-            let target = chunk.range(0, bytes);
-            let regions = regions(&pieces, |dense, piece| CopyRegion {
-                src_offset: source.offset + piece.offset as u64,
-                dst_offset: target.offset + dense,
-                size: piece.size,
-            });
-            recording.commands.copy(source.buffer, target.buffer, &regions)?;
-            recording.host_will_read();
-            Ok(())
-        })?;
-        reads.in_flight.push_back((chunk, stream.mark()?, bytes));
+        let mut last_use = None;
+        let recorded = side.as_use(false).and_then(|source| {
+            stream.record(&[source], Stages::TRANSFER, |recording| {
+                let [source] = recording.bound else { return Err(wrong_uses()) };
+                last_use = Some(recording.point);
+                let target = chunk.range(0, bytes);
+                let regions = regions(&pieces, |dense, piece| CopyRegion {
+                    src_offset: source.offset + piece.offset as u64,
+                    dst_offset: target.offset + dense,
+                    size: piece.size,
+                });
+                recording.commands.copy(source.buffer, target.buffer, &regions)?;
+                recording.host_will_read();
+                Ok(())
+            })
+        });
+        match (recorded.and_then(|()| stream.flush()), last_use) {
+            (Ok(()), Some(point)) => reads.in_flight.push_back((chunk, point, bytes)),
+            (failed, last_use) => {
+                device.staging().give_back_after(chunk, last_use);
+                failed?;
+            }
+        }
     }
     while !reads.in_flight.is_empty() {
         reads.finish_oldest(&mut host)?;

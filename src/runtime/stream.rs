@@ -74,6 +74,8 @@ pub(crate) struct Recording<'a> {
     pub(crate) commands: &'a mut dyn CommandBuffer,
     /// One for each use, in the order given.
     pub(crate) bound: &'a [Bound<'a>],
+    /// Passed once the command is done.
+    pub(crate) point: Point,
     uploads: &'a mut Uploads,
     device: &'a Device,
     host_reads: bool,
@@ -188,9 +190,11 @@ impl Stream {
                 recorder.covered = recorder.sequence;
                 recorder.stages = Stages::NONE;
             }
+            let point = Point { timeline: self.timeline, value: self.open_value()? };
             let mut recording = Recording {
                 commands,
                 bound: &bound,
+                point,
                 uploads: &mut recorder.uploads,
                 device: &self.device,
                 host_reads: false,
@@ -206,10 +210,7 @@ impl Stream {
             recorder.stages |= stage;
             recorder.host_reads |= mapped || host_reads;
             drop(bound);
-            let access = Access {
-                point: Point { timeline: self.timeline, value: self.open_value()? },
-                sequence: recorder.sequence,
-            };
+            let access = Access { point, sequence: recorder.sequence };
             for (used, &place) in uses.iter().zip(&places) {
                 if let Some(state) = held.get_mut(place) {
                     state.usage.record(access, used.writes);
@@ -492,11 +493,6 @@ impl Drop for Stream {
 }
 
 impl Recording<'_> {
-    /// Keeps a chunk that the command uses until the command is done.
-    pub(crate) fn keep(&mut self, chunk: Chunk) {
-        self.uploads.full.push(chunk);
-    }
-
     /// The host will read what the command writes, once its batch is done.
     pub(crate) fn host_will_read(&mut self) {
         self.host_reads = true;

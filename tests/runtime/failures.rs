@@ -84,6 +84,24 @@ fn what_a_failed_submission_was_to_wait_for_is_awaited_by_the_next() {
 }
 
 #[test]
+fn copies_that_fail_leave_no_staging_behind() {
+    let rig = Rig::new(Options::default());
+    let stream = rig.stream();
+    let [a, b] = [0; 2].map(|_| rig.alloc(1 << 20));
+    let bytes = vec![1; 1 << 20];
+    rig.write(a, &bytes, &stream).unwrap();
+    rig.read(a, bytes.len(), &stream).unwrap();
+    let before = rig.device.memory_statistics().staging_bytes;
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    rig.move_bytes(a, b, 64, &stream).and_then(|()| stream.flush()).unwrap_err();
+    for _ in 0..10 {
+        assert_error(rig.write(a, &bytes, &stream), DlhalStatus::OutOfMemory, "Submit");
+        assert_error(rig.read(a, bytes.len(), &stream), DlhalStatus::OutOfMemory, "Submit");
+    }
+    assert_eq!(rig.device.memory_statistics().staging_bytes, before);
+}
+
+#[test]
 fn a_lost_device_fails_every_call_and_frees_still_succeed() {
     let rig = Rig::new(Options::default());
     let stream = rig.stream();
