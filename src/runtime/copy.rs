@@ -215,7 +215,17 @@ impl<'a> DeviceSide<'a> {
     fn new(device: &'a Arc<Device>, view: &TensorView<'_>) -> Result<Self> {
         let (low, high) = view.span();
         let start = view.address().wrapping_add_signed(low);
-        Ok(Self { device, start, span: (high - low) as u64, first: -low, runs: Runs::new(view)? })
+        // Within this, no sum of a place in the span and another overflows.
+        let span = high.checked_sub(low).ok_or_else(|| {
+            Error::invalid(format!(
+                "strides {:?} with shape {:?} of {} reach from {low} to {high}, further than any \
+                 allocation",
+                view.strides.unwrap_or_default(),
+                view.shape,
+                view.dtype
+            ))
+        })?;
+        Ok(Self { device, start, span: span as u64, first: -low, runs: Runs::new(view)? })
     }
 
     fn as_use(&self, writes: bool) -> Result<Use<'a>> {
@@ -460,7 +470,14 @@ fn between_devices(
     };
     let (reader, writer) = (own(from)?, own(to)?);
     if !source.is_contiguous() || !target.is_contiguous() {
-        let mut bounce = vec![0u8; source.nbytes() as usize];
+        let mut bounce = Vec::new();
+        let size = source.nbytes() as usize;
+        bounce.try_reserve_exact(size).map_err(|_| {
+            Error::out_of_memory(format!(
+                "{size} bytes of host memory for a strided copy between devices; copy a smaller part"
+            ))
+        })?;
+        bounce.resize(size, 0u8);
         let packed = |view: &TensorView<'_>, data: u64| {
             HostSide::new(&TensorView { data, byte_offset: 0, strides: None, ..*view })
         };
