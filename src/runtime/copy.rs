@@ -215,7 +215,17 @@ impl<'a> DeviceSide<'a> {
     fn new(device: &'a Arc<Device>, view: &TensorView<'_>) -> Result<Self> {
         let (low, high) = view.span();
         let start = view.address().wrapping_add_signed(low);
-        Ok(Self { device, start, span: (high - low) as u64, first: -low, runs: Runs::new(view)? })
+        // Within this, no sum of a place in the span and another overflows.
+        let span = high.checked_sub(low).ok_or_else(|| {
+            Error::invalid(format!(
+                "strides {:?} with shape {:?} of {} reach from {low} to {high}, further than any \
+                 allocation",
+                view.strides.unwrap_or_default(),
+                view.shape,
+                view.dtype
+            ))
+        })?;
+        Ok(Self { device, start, span: span as u64, first: -low, runs: Runs::new(view)? })
     }
 
     fn as_use(&self, writes: bool) -> Result<Use<'a>> {
@@ -261,12 +271,18 @@ fn host_to_device(
     while side.runs.left() > SMALL {
         let mut chunk = device.staging().acquire(ChunkSize::Bulk)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
-        chunk.write(0, bytes, |target| host.read(target))?;
-        stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
-            unpack(recording, &chunk.range(0, bytes), &pieces)?;
-            recording.keep(chunk);
-            Ok(())
-        })?;
+        let mut last_use = None;
+        let recorded = chunk
+            .write(0, bytes, |target| host.read(target))
+            .and_then(|()| side.as_use(true))
+            .and_then(|target| {
+                stream.record(&[target], Stages::TRANSFER, |recording| {
+                    last_use = Some(recording.point);
+                    unpack(recording, &chunk.range(0, bytes), &pieces)
+                })
+            });
+        device.staging().give_back_after(chunk, last_use);
+        recorded?;
         stream.flush()?;
     }
     while side.runs.left() > 0 {
@@ -318,19 +334,29 @@ fn device_to_host(
         let size = if small { ChunkSize::Small } else { ChunkSize::Bulk };
         let chunk = device.staging().acquire(size)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
-        stream.record(&[side.as_use(false)?], Stages::TRANSFER, |recording| {
-            let [source] = recording.bound else { return Err(wrong_uses()) };
-            let target = chunk.range(0, bytes);
-            let regions = regions(&pieces, |dense, piece| CopyRegion {
-                src_offset: source.offset + piece.offset as u64,
-                dst_offset: target.offset + dense,
-                size: piece.size,
-            });
-            recording.commands.copy(source.buffer, target.buffer, &regions)?;
-            recording.host_will_read();
-            Ok(())
-        })?;
-        reads.in_flight.push_back((chunk, stream.mark()?, bytes));
+        let mut last_use = None;
+        let recorded = side.as_use(false).and_then(|source| {
+            stream.record(&[source], Stages::TRANSFER, |recording| {
+                let [source] = recording.bound else { return Err(wrong_uses()) };
+                last_use = Some(recording.point);
+                let target = chunk.range(0, bytes);
+                let regions = regions(&pieces, |dense, piece| CopyRegion {
+                    src_offset: source.offset + piece.offset as u64,
+                    dst_offset: target.offset + dense,
+                    size: piece.size,
+                });
+                recording.commands.copy(source.buffer, target.buffer, &regions)?;
+                recording.host_will_read();
+                Ok(())
+            })
+        });
+        match (recorded.and_then(|()| stream.flush()), last_use) {
+            (Ok(()), Some(point)) => reads.in_flight.push_back((chunk, point, bytes)),
+            (failed, last_use) => {
+                device.staging().give_back_after(chunk, last_use);
+                failed?;
+            }
+        }
     }
     while !reads.in_flight.is_empty() {
         reads.finish_oldest(&mut host)?;
@@ -444,7 +470,14 @@ fn between_devices(
     };
     let (reader, writer) = (own(from)?, own(to)?);
     if !source.is_contiguous() || !target.is_contiguous() {
-        let mut bounce = vec![0u8; source.nbytes() as usize];
+        let mut bounce = Vec::new();
+        let size = source.nbytes() as usize;
+        bounce.try_reserve_exact(size).map_err(|_| {
+            Error::out_of_memory(format!(
+                "{size} bytes of host memory for a strided copy between devices; copy a smaller part"
+            ))
+        })?;
+        bounce.resize(size, 0u8);
         let packed = |view: &TensorView<'_>, data: u64| {
             HostSide::new(&TensorView { data, byte_offset: 0, strides: None, ..*view })
         };

@@ -53,10 +53,11 @@ impl Runs {
         runs.run = element;
         let mut inner = true;
         for (&extent, &stride) in view.shape.iter().zip(strides).rev() {
-            let (extent, stride) = (extent as u64, stride * element as i64);
+            // The stride of one element leads nowhere, and may be any number.
             if extent == 1 {
                 continue;
             }
+            let (extent, stride) = (extent as u64, stride * element as i64);
             if inner && u64::try_from(stride) == Ok(runs.run) {
                 runs.run *= extent;
             } else {
@@ -91,11 +92,11 @@ impl Runs {
     fn next_run(&mut self) {
         for dim in self.dims.iter_mut().rev() {
             dim.index += 1;
-            self.offset += dim.stride;
             if dim.index < dim.extent {
+                self.offset += dim.stride;
                 return;
             }
-            self.offset -= dim.stride * dim.extent as i64;
+            self.offset -= dim.stride * (dim.extent - 1) as i64;
             dim.index = 0;
         }
     }
@@ -140,6 +141,13 @@ mod tests {
     #[test]
     fn a_negative_stride_walks_backwards() {
         assert_eq!(pieces(&[3], Some(&[-1]), u64::MAX), [(0, 4), (-4, 4), (-8, 4)]);
+    }
+
+    #[test]
+    fn strides_as_far_as_addresses_go_do_not_overflow() {
+        let far = i64::MAX / 5;
+        let both_ways = [(0, 4), (far * 4, 4)];
+        assert_eq!(pieces(&[2, 1], Some(&[far, i64::MAX]), u64::MAX), both_ways);
     }
 
     #[test]

@@ -149,6 +149,14 @@ impl Staging {
         self.state.lock().busy.push_back((chunk, point));
     }
 
+    /// Gives back a chunk that work uses until `point`, if any does.
+    pub(crate) fn give_back_after(&self, chunk: Chunk, point: Option<Point>) {
+        match point {
+            Some(point) => self.retire(chunk, point),
+            None => self.give_back(chunk),
+        }
+    }
+
     /// Gives back a chunk that no work uses.
     pub(crate) fn give_back(&self, chunk: Chunk) {
         self.state.lock().free.push(chunk);

@@ -74,6 +74,8 @@ pub(crate) struct Recording<'a> {
     pub(crate) commands: &'a mut dyn CommandBuffer,
     /// One for each use, in the order given.
     pub(crate) bound: &'a [Bound<'a>],
+    /// Passed once the command is done.
+    pub(crate) point: Point,
     uploads: &'a mut Uploads,
     device: &'a Device,
     host_reads: bool,
@@ -188,9 +190,11 @@ impl Stream {
                 recorder.covered = recorder.sequence;
                 recorder.stages = Stages::NONE;
             }
+            let point = Point { timeline: self.timeline, value: self.open_value()? };
             let mut recording = Recording {
                 commands,
                 bound: &bound,
+                point,
                 uploads: &mut recorder.uploads,
                 device: &self.device,
                 host_reads: false,
@@ -206,10 +210,7 @@ impl Stream {
             recorder.stages |= stage;
             recorder.host_reads |= mapped || host_reads;
             drop(bound);
-            let access = Access {
-                point: Point { timeline: self.timeline, value: self.open_value()? },
-                sequence: recorder.sequence,
-            };
+            let access = Access { point, sequence: recorder.sequence };
             for (used, &place) in uses.iter().zip(&places) {
                 if let Some(state) = held.get_mut(place) {
                     state.usage.record(access, used.writes);
@@ -400,17 +401,17 @@ impl Stream {
         let timeline = self.timeline()?;
         let mut commands = recorder.open.take();
         let result = self.hand_over(recorder, commands.as_deref_mut(), value);
-        recorder.waits.clear();
-        recorder.commands = 0;
-        recorder.batches += 1;
-        recorder.host_reads = false;
         if let Err(error) = &result {
             recorder.failure.get_or_insert(error.clone());
             // Whoever waits for this point must not wait for ever. A lost device wakes them itself.
             if error.status() != DlhalStatus::DeviceLost {
-                let _ = timeline.semaphore()?.signal(value);
+                let _ = self.pass_without_work(recorder, value);
             }
         }
+        recorder.waits.clear();
+        recorder.commands = 0;
+        recorder.batches += 1;
+        recorder.host_reads = false;
         timeline.set_submitted(value);
         let point = Point { timeline: self.timeline, value };
         for chunk in recorder.uploads.full.drain(..) {
@@ -419,6 +420,21 @@ impl Stream {
         recorder.in_flight.push_back(Batch { value, commands });
         self.recycle(recorder)?;
         result
+    }
+
+    /// Reaches `value` from the host, for a batch that was refused. To pass it says that all before
+    /// it is done, what the batch was to wait for included, so that is awaited first.
+    fn pass_without_work(&self, recorder: &mut Recorder, value: u64) -> Result<()> {
+        // Neither the batch's waits nor its barriers were made.
+        recorder.seen.clear();
+        recorder.covered = 0;
+        recorder.stages = Stages::TRANSFER | Stages::COMPUTE;
+        let timeline = self.timeline()?;
+        timeline.wait(timeline.submitted(), Deadline::Never)?;
+        for wait in &recorder.waits {
+            wait.semaphore.wait(wait.value, Deadline::Never)?;
+        }
+        timeline.semaphore()?.signal(value)
     }
 
     fn hand_over(
@@ -477,11 +493,6 @@ impl Drop for Stream {
 }
 
 impl Recording<'_> {
-    /// Keeps a chunk that the command uses until the command is done.
-    pub(crate) fn keep(&mut self, chunk: Chunk) {
-        self.uploads.full.push(chunk);
-    }
-
     /// The host will read what the command writes, once its batch is done.
     pub(crate) fn host_will_read(&mut self) {
         self.host_reads = true;

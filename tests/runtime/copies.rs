@@ -80,6 +80,22 @@ fn overlapping_copies_on_a_device_behave_like_memmove() {
 }
 
 #[test]
+fn strides_that_reach_further_than_any_allocation_are_refused() {
+    let rig = Rig::new(Options::default());
+    let stream = thread::stream(&rig.device).unwrap();
+    let real = rig.alloc(4);
+    let shape = [2, 2];
+    let far = [-(1 << 62), 1 << 62];
+    let dtype = DataType::new(DataType::UINT, 8);
+    let view = |strides| TensorView::new(DeviceRef::vulkan(0), 1 << 63, 0, &shape, strides, dtype);
+    let side = |view| Side { view, device: Some(&rig.device) };
+    let (from, to) = (side(view(Some(&far[..])).unwrap()), side(on_device(real, &shape)));
+    // SAFETY: neither side is on the host.
+    let copied = unsafe { copy(&from, &to, &stream) };
+    assert_error(copied, DlhalStatus::InvalidArgument, "strides");
+}
+
+#[test]
 fn sizes_that_differ_are_refused() {
     let rig = Rig::new(Options::default());
     let stream = thread::stream(&rig.device).unwrap();

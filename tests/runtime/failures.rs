@@ -3,6 +3,7 @@
 use dlhal::DlhalStatus;
 use dlhal::hal::{Deadline, MemoryKind};
 use dlhal::null::{Call, Options};
+use dlhal::runtime::Event;
 
 use crate::support::{Rig, assert_error};
 
@@ -44,6 +45,60 @@ fn a_failed_submission_is_told_and_does_not_hang_those_who_wait() {
     assert_error(stream.sync(Deadline::Never), DlhalStatus::OutOfMemory, "Submit");
     rig.add(c, b, a, &stream).unwrap();
     stream.sync(Deadline::Never).unwrap();
+}
+
+#[test]
+fn a_failed_submission_does_not_make_work_before_it_look_done() {
+    let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let (stream, other) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    let before = Event::new(&rig.device);
+    before.record(&stream).unwrap();
+    rig.add(c, b, d, &other).unwrap();
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    let (early, done) = std::thread::scope(|scope| {
+        let fail = scope.spawn(|| rig.add(c, b, a, &stream).and_then(|()| stream.flush()));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let early = before.is_done();
+        rig.null.complete(2).unwrap();
+        assert_error(fail.join().unwrap(), DlhalStatus::OutOfMemory, "Submit");
+        (early, before.is_done())
+    });
+    assert_eq!((early.unwrap(), done.unwrap()), (false, true));
+}
+
+#[test]
+fn what_a_failed_submission_was_to_wait_for_is_awaited_by_the_next() {
+    let rig = Rig::new(Options::default());
+    let (first, second) = (rig.stream(), rig.stream());
+    let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &first).unwrap();
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    assert_error(rig.add(c, b, d, &second), DlhalStatus::OutOfMemory, "Submit");
+    assert_error(second.sync(Deadline::Never), DlhalStatus::OutOfMemory, "Submit");
+    rig.add(c, b, d, &second).unwrap();
+    second.flush().unwrap();
+    let log = rig.null.log();
+    assert_eq!(log[1].waits, log[0].signals);
+}
+
+#[test]
+fn copies_that_fail_leave_no_staging_behind() {
+    let rig = Rig::new(Options::default());
+    let stream = rig.stream();
+    let [a, b] = [0; 2].map(|_| rig.alloc(1 << 20));
+    let bytes = vec![1; 1 << 20];
+    rig.write(a, &bytes, &stream).unwrap();
+    rig.read(a, bytes.len(), &stream).unwrap();
+    let before = rig.device.memory_statistics().staging_bytes;
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    rig.move_bytes(a, b, 64, &stream).and_then(|()| stream.flush()).unwrap_err();
+    for _ in 0..10 {
+        assert_error(rig.write(a, &bytes, &stream), DlhalStatus::OutOfMemory, "Submit");
+        assert_error(rig.read(a, bytes.len(), &stream), DlhalStatus::OutOfMemory, "Submit");
+    }
+    assert_eq!(rig.device.memory_statistics().staging_bytes, before);
 }
 
 #[test]
