@@ -6,12 +6,13 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 
 use super::last_error::{self, Text};
-use crate::runtime::fork;
+use crate::runtime::process::Entered;
 use crate::{DlhalStatus, Error, Result};
 
 /// Runs an entry point's body.
 pub(super) fn boundary(body: impl FnOnce() -> Result<()>) -> DlhalStatus {
-    match fork::check().and_then(|()| catch(body)) {
+    let outcome = Entered::enter().and_then(|_entered| catch(body));
+    match outcome {
         Ok(()) => DlhalStatus::Ok,
         Err(error) => {
             last_error::set(error.message());
@@ -21,9 +22,9 @@ pub(super) fn boundary(body: impl FnOnce() -> Result<()>) -> DlhalStatus {
 }
 
 /// Runs the body of a callback that cannot report (a DLPack deleter). Does nothing in a forked
-/// child.
+/// child, nor while the process exits.
 pub(super) fn callback(body: impl FnOnce()) {
-    if !fork::in_child() {
+    if let Ok(_entered) = Entered::enter() {
         // A panic has been logged, and there is nobody to tell.
         let _ = catch(|| {
             body();

@@ -14,7 +14,7 @@ use super::stream::Stream;
 use super::timeline::{Point, Timelines};
 use super::worker::Worker;
 use super::workspace::InUse;
-use super::{fork, thread};
+use super::{process, thread};
 use crate::hal::{self, Deadline, DeviceProperties, DeviceType, MemoryKind, Queue, QueueRole};
 use crate::{DlhalStatus, Error, Result};
 
@@ -236,7 +236,7 @@ impl Device {
 
     /// Fails once the device is lost, and in a forked child.
     pub fn check_health(&self) -> Result<()> {
-        fork::check()?;
+        process::check()?;
         self.hal.health()
     }
 

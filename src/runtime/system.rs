@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::device::Device;
 use super::tensor::DeviceRef;
-use super::{fork, thread, visible};
+use super::{process, thread, visible};
 use crate::hal::{DeviceType, Driver};
 use crate::{DlhalStatus, Error, Result, vulkan};
 
@@ -114,7 +114,7 @@ fn vulkan_index(name: DeviceRef) -> Result<usize> {
 }
 
 fn system() -> Result<Arc<System>> {
-    fork::check()?;
+    process::check()?;
     if let Some(system) = SYSTEM.load_full() {
         return Ok(system);
     }
@@ -122,8 +122,9 @@ fn system() -> Result<Arc<System>> {
     if let Some(system) = SYSTEM.load_full() {
         return Ok(system);
     }
-    fork::watch();
+    process::watch();
     let driver = vulkan::load()?;
+    process::watch();
     let spec = std::env::var("DLHAL_VISIBLE_DEVICES").ok();
     let chosen = visible::select(driver.adapters(), spec.as_deref())?;
     let devices = chosen.into_iter().map(|adapter| Slot { adapter, device: OnceCell::new() });
@@ -134,6 +135,7 @@ fn system() -> Result<Arc<System>> {
 
 fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
     let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
+    process::watch();
     let properties = device.properties();
     if properties.device_type == DeviceType::Software {
         log::warn!("device {id} is software on the processor: {}", properties.name);

@@ -2,14 +2,14 @@
 //! deferred. It runs only while there is something to do and a moment after; then it sleeps without
 //! waking until it is needed again.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Once, Weak};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use super::device::Device;
-use super::fork;
+use super::process::Entered;
 
 /// Work that is recorded and then left alone reaches the device within two of these.
 const TICK: Duration = Duration::from_micros(200);
@@ -65,8 +65,8 @@ fn run(shared: &Shared, device: &Weak<Device>) {
     let mut idle = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
         std::thread::sleep(TICK);
+        let Ok(entered) = Entered::enter() else { return };
         let Some(device) = device.upgrade() else { return };
-        let Some(round) = Round::begin() else { return };
         idle = if device.tick() { 0 } else { idle + 1 };
         if idle < IDLE_TICKS {
             continue;
@@ -78,53 +78,11 @@ fn run(shared: &Shared, device: &Weak<Device>) {
             continue;
         }
         drop(device);
-        drop(round);
+        drop(entered);
         let mut guard = shared.lock.lock();
         while !shared.awake.load(Ordering::SeqCst) && !shared.stopped.load(Ordering::SeqCst) {
             shared.changed.wait(&mut guard);
         }
         idle = 0;
-    }
-}
-
-/// Workers that may be inside the driver.
-static ROUNDS: AtomicUsize = AtomicUsize::new(0);
-static EXITING: AtomicBool = AtomicBool::new(false);
-/// A round takes microseconds; one that hangs in the driver must not hang the exit.
-const EXIT_PATIENCE: Duration = Duration::from_secs(1);
-
-/// A round of housekeeping. None begins once the process exits, and the exit waits for those that
-/// have, so that no thread of ours is inside the driver when its own exit code takes it apart. What
-/// runs at exit touches two atomics and nothing of the driver's.
-struct Round;
-
-impl Round {
-    fn begin() -> Option<Self> {
-        static REGISTERED: Once = Once::new();
-        REGISTERED.call_once(|| {
-            // SAFETY: the function is never unmapped, for the library is linked with `nodelete`.
-            // Where there is no room for it, exits are as they would be without.
-            let _ = unsafe { libc::atexit(end_rounds) };
-        });
-        ROUNDS.fetch_add(1, Ordering::SeqCst);
-        let round = Self;
-        (!EXITING.load(Ordering::SeqCst)).then_some(round)
-    }
-}
-
-impl Drop for Round {
-    fn drop(&mut self) {
-        ROUNDS.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-extern "C" fn end_rounds() {
-    if fork::in_child() {
-        return;
-    }
-    EXITING.store(true, Ordering::SeqCst);
-    let end = Instant::now() + EXIT_PATIENCE;
-    while ROUNDS.load(Ordering::SeqCst) > 0 && Instant::now() < end {
-        std::thread::sleep(Duration::from_micros(50));
     }
 }
