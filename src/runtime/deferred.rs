@@ -19,12 +19,12 @@ pub(crate) struct Deferred {
 impl Deferred {
     pub(crate) fn push(&self, disowned: Disowned) {
         self.waiting.lock().push(disowned);
-        self.count.fetch_add(1, Ordering::AcqRel);
+        self.count.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Whether anything still waits.
     pub(crate) fn is_pending(&self) -> bool {
-        self.count.load(Ordering::Acquire) > 0
+        self.count.load(Ordering::SeqCst) > 0
     }
 
     /// Drops the owners whose uses have passed and whose memory no recording refers to.

@@ -283,6 +283,15 @@ impl Device {
         timeline.wait(point.value, deadline)
     }
 
+    /// Waits for all that has been submitted, and leaves alone what has not.
+    pub(crate) fn finish_submitted(&self, deadline: Deadline) -> Result<()> {
+        for stream in self.live_streams() {
+            let timeline = self.timelines.get(stream.timeline_id())?;
+            timeline.wait(timeline.submitted(), deadline)?;
+        }
+        Ok(())
+    }
+
     /// Submits a point that another stream has recorded but not submitted.
     pub(crate) fn flush_timeline(&self, point: Point) -> Result<()> {
         let on_timeline = |stream: &Arc<Stream>| stream.timeline_id() == point.timeline;

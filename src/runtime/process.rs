@@ -3,12 +3,13 @@
 //!
 //! Every call from outside, and every round of a worker, happens inside an [`Entered`]. In a forked
 //! child nothing enters any more. At exit a handler waits for those who are inside and lets nobody
-//! in after: the exiting thread is refused, other threads are held until the process is gone. So no
-//! thread of this process is inside the driver through this library when the driver's own exit
-//! handlers run. The handler itself touches atomics alone, nothing of the driver's.
+//! in after: the exiting thread is refused, other threads are held until the process is gone. Then a
+//! thread of its own waits for what the devices still run. So nothing of this library's is inside
+//! the driver, and no kernel runs, when the driver's own exit handlers run. The handler itself makes
+//! no call to the driver.
 
 use std::cell::Cell;
-use std::sync::Once;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -85,15 +86,16 @@ impl Drop for Entered {
     }
 }
 
-/// Starts to watch for forks and exits. Called before a driver is opened, and again once more of it
-/// is: handlers run in the reverse order of their registration, and ours must run before all that
-/// the driver registers on the way.
-pub(crate) fn watch() {
-    static WATCHED: Once = Once::new();
-    WATCHED.call_once(|| {
+/// Starts to watch for forks and exits; `finish_work` waits, until the moment given, for what the
+/// devices run. Called before a driver is opened, and again once more of it is: handlers run in the
+/// reverse order of their registration, and ours must run before all that the driver registers on
+/// the way.
+pub(crate) fn watch(finish_work: fn(Instant)) {
+    FINISH_WORK.get_or_init(|| {
         // SAFETY: the handler stores one atomic and is never unmapped, for the library is linked
         // with `nodelete` (build.rs). Failure (no memory) leaves the flag unset, as without it.
         let _ = unsafe { libc::pthread_atfork(None, None, Some(enter_child)) };
+        finish_work
     });
     static REGISTERED: AtomicUsize = AtomicUsize::new(0);
     if REGISTERED.fetch_add(1, Ordering::Relaxed) < MOST_HANDLERS {
@@ -101,6 +103,8 @@ pub(crate) fn watch() {
         let _ = unsafe { libc::atexit(end) };
     }
 }
+
+static FINISH_WORK: OnceLock<fn(Instant)> = OnceLock::new();
 
 /// Devices are created a few times in a process; a program that does it for ever must not fill the
 /// list of handlers.
@@ -133,8 +137,17 @@ extern "C" fn end() {
     ENDS_PROCESS.set(true);
     let inside = || INSIDE.iter().map(|place| place.0.load(Ordering::SeqCst)).sum::<usize>();
     let give_up = Instant::now() + PATIENCE;
-    while inside() > DEPTH.get() && Instant::now() < give_up {
-        std::thread::sleep(Duration::from_micros(50));
+    let wait_while = |condition: &dyn Fn() -> bool| {
+        while condition() && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    };
+    wait_while(&|| inside() > DEPTH.get());
+    if let Some(&finish_work) = FINISH_WORK.get()
+        && let Ok(thread) =
+            std::thread::Builder::new().spawn(move || finish_work(Instant::now() + PATIENCE / 2))
+    {
+        wait_while(&|| !thread.is_finished());
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use once_cell::sync::OnceCell;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use super::device::Device;
 use super::tensor::DeviceRef;
 use super::{process, thread, visible};
-use crate::hal::{DeviceType, Driver};
+use crate::hal::{Deadline, DeviceType, Driver};
 use crate::{DlhalStatus, Error, Result, vulkan};
 
 /// What was found.
@@ -102,6 +103,15 @@ pub fn diagnose() -> String {
     text
 }
 
+/// Waits, until `end`, for what was submitted to the devices that exist.
+fn finish_work(end: Instant) {
+    let Some(system) = SYSTEM.load_full() else { return };
+    for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
+        // A device that is lost or does not finish in time cannot be helped.
+        let _ = device.finish_submitted(Deadline::At(end));
+    }
+}
+
 fn vulkan_index(name: DeviceRef) -> Result<usize> {
     if name.device_type != DeviceRef::VULKAN {
         return Err(Error::invalid(format!(
@@ -122,9 +132,9 @@ fn system() -> Result<Arc<System>> {
     if let Some(system) = SYSTEM.load_full() {
         return Ok(system);
     }
-    process::watch();
+    process::watch(finish_work);
     let driver = vulkan::load()?;
-    process::watch();
+    process::watch(finish_work);
     let spec = std::env::var("DLHAL_VISIBLE_DEVICES").ok();
     let chosen = visible::select(driver.adapters(), spec.as_deref())?;
     let devices = chosen.into_iter().map(|adapter| Slot { adapter, device: OnceCell::new() });
@@ -135,7 +145,7 @@ fn system() -> Result<Arc<System>> {
 
 fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
     let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
-    process::watch();
+    process::watch(finish_work);
     let properties = device.properties();
     if properties.device_type == DeviceType::Software {
         log::warn!("device {id} is software on the processor: {}", properties.name);

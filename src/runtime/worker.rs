@@ -34,7 +34,8 @@ struct Shared {
 impl Worker {
     /// Makes sure that the thread looks at `device` soon. Cheap while it is awake.
     pub(crate) fn wake(&self, device: &Arc<Device>) {
-        if self.shared.awake.load(Ordering::Relaxed)
+        // In one order with what the caller has just left to do, or the worker may see neither.
+        if self.shared.awake.load(Ordering::SeqCst)
             || self.shared.awake.swap(true, Ordering::SeqCst)
         {
             return;
@@ -65,6 +66,7 @@ fn run(shared: &Shared, device: &Weak<Device>) {
     let mut idle = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
         std::thread::sleep(TICK);
+        // Entered first, so that it is left last: the device may go with the worker's hold on it.
         let Ok(entered) = Entered::enter() else { return };
         let Some(device) = device.upgrade() else { return };
         idle = if device.tick() { 0 } else { idle + 1 };

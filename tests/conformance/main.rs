@@ -36,6 +36,7 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("memory::many_small_tensors", memory::many_small_tensors),
     ("memory::out_of_memory_is_survived", memory::out_of_memory_is_survived),
     ("memory::host_memory_is_used_in_place", memory::host_memory_is_used_in_place),
+    ("memory::host_memory_in_shared_pages", memory::host_memory_in_shared_pages),
     ("launches::every_size", launches::every_size),
     ("launches::scalars_of_two_launches", launches::scalars_of_two_launches),
     ("launches::misaligned_views", launches::misaligned_views),

@@ -95,3 +95,39 @@ pub(crate) fn host_memory_is_used_in_place(api: &Api) {
     api.device.free(zero).unwrap();
     api.device.free(target).unwrap();
 }
+
+pub(crate) fn host_memory_in_shared_pages(api: &Api) {
+    if api.device.properties().host_import_alignment.is_none() {
+        return;
+    }
+    let stream = api.stream();
+    let mut pages = Box::new(Pages([0; 3 * 4096]));
+    for (index, word) in pages.0.chunks_exact_mut(4).enumerate() {
+        word.copy_from_slice(&(index as f32).to_le_bytes());
+    }
+    let zero = api.alloc(256);
+    api.write(zero, &[0; 256], &stream).unwrap();
+    let target = api.alloc(256);
+    // All of the pages, a part of the middle one twice, and its neighbour.
+    let ranges = [(0, 3 * 4096), (4096, 256), (4096, 256), (4096 + 256, 256)];
+    let imported = ranges.map(|(first, size)| {
+        let start = NonNull::new(pages.0.as_mut_ptr().wrapping_add(first)).unwrap();
+        // SAFETY: the pages outlive the device's use, which ends with the synchronise below.
+        unsafe { import_host_memory(&api.device, start, size, false) }.unwrap()
+    });
+    let places = [(0, 0), (0, 2 * 4096 + 256), (1, 0), (2, 0), (3, 0)];
+    for (which, offset) in places {
+        api.add(imported[which].address() + offset, zero, target, &stream).unwrap();
+        let first = ranges[which].0 + offset as usize;
+        assert_eq!(api.read(target, 256, &stream).unwrap(), pages.0[first..first + 256]);
+    }
+    let [all, first, second, neighbour] = imported;
+    drop(first);
+    drop(all);
+    api.add(second.address(), zero, target, &stream).unwrap();
+    api.add(neighbour.address(), zero, target, &stream).unwrap();
+    drop((second, neighbour));
+    api.device.sync().unwrap();
+    api.device.free(zero).unwrap();
+    api.device.free(target).unwrap();
+}

@@ -98,9 +98,10 @@ impl Arena {
 
     /// Makes `buffer`, which was imported, an allocation of `size` bytes that starts at `offset`.
     pub(crate) fn adopt(&self, import: Import) -> Result<u64> {
+        // Two imports of the same page do not both find its addresses free: the lock is held.
+        let mut state = self.state.lock();
         let base = self.registry.address_of(&import.buffer)?;
         let block = Arc::new(Block::dedicated(import.buffer, base));
-        let mut state = self.state.lock();
         let record = self.idle_record(&mut state)?;
         let address = base + import.offset;
         let mut allocation = self.registry.record(record)?.lock();

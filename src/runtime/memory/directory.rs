@@ -44,6 +44,13 @@ impl Directory {
         self.sorted.store(Arc::new(entries));
     }
 
+    /// Whether a block has one of `size` addresses from `base` on.
+    pub(crate) fn overlaps(&self, base: u64, size: u64) -> bool {
+        let entries = self.sorted.load();
+        let before = entries.partition_point(|entry| entry.base < base.saturating_add(size));
+        before.checked_sub(1).and_then(|last| entries.get(last)).is_some_and(|e| e.end > base)
+    }
+
     /// Calls `f` with the block that `address` lies in and the address's place in it.
     pub(crate) fn find<R>(&self, address: u64, f: impl FnOnce(&Arc<Block>, u64) -> R) -> Option<R> {
         let entries = self.sorted.load();

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use once_cell::sync::OnceCell;
+
 use super::allocation::Allocation;
 use super::block::{Block, PageEntry};
 use super::directory::Directory;
@@ -18,8 +20,9 @@ pub(crate) struct Registry {
     by_device_address: Directory,
     /// Mapped blocks of host memory by host address.
     by_host_address: Directory,
-    /// Set where buffers have no addresses of their own.
-    reserved: Option<ReservedRange>,
+    /// Addresses of our own: for every buffer where they have none, and for imported ones whose
+    /// addresses are another's already.
+    reserved: OnceCell<ReservedRange>,
     records: AppendOnly<Allocation>,
     slabs: AppendOnly<OnceLock<SlabRecords>>,
 }
@@ -32,11 +35,14 @@ struct SlabRecords {
 
 impl Registry {
     pub(crate) fn new(device: &dyn Device) -> Result<Self> {
-        let reserve = device.properties().fallbacks.reserved_addresses;
+        let reserved = OnceCell::new();
+        if device.properties().fallbacks.reserved_addresses {
+            reserved.get_or_try_init(ReservedRange::new)?;
+        }
         Ok(Self {
             by_device_address: Directory::new(),
             by_host_address: Directory::new(),
-            reserved: if reserve { Some(ReservedRange::new()?) } else { None },
+            reserved,
             records: AppendOnly::new(),
             slabs: AppendOnly::new(),
         })
@@ -111,12 +117,13 @@ impl Registry {
         usage
     }
 
-    /// The address of a new buffer's first byte.
+    /// The address of a new buffer's first byte. Some devices address the host's memory as the host
+    /// does, so two imports from the same page have the same addresses.
     pub(crate) fn address_of(&self, buffer: &Arc<dyn Buffer>) -> Result<u64> {
-        match (&self.reserved, buffer.device_address()) {
-            (Some(reserved), _) => reserved.take(buffer.size()),
-            (None, Some(address)) => Ok(address),
-            (None, None) => Err(Error::internal("a buffer without an address")),
+        let size = buffer.size();
+        match buffer.device_address() {
+            Some(address) if !self.by_device_address.overlaps(address, size) => Ok(address),
+            _ => self.reserved.get_or_try_init(ReservedRange::new)?.take(size),
         }
     }
 
@@ -131,7 +138,7 @@ impl Registry {
     /// Forgets a block's addresses.
     pub(crate) fn forget(&self, block: &Arc<Block>) {
         self.by_device_address.remove(block);
-        if let Some(reserved) = &self.reserved {
+        if let Some(reserved) = self.reserved.get().filter(|own| own.contains(block.base())) {
             reserved.give(block.base(), block.size());
         }
         if host_memory(block).is_some() {

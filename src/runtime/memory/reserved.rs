@@ -78,6 +78,11 @@ impl ReservedRange {
         Ok(start)
     }
 
+    /// Whether an address is one of the range's.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        address >= self.base && address - self.base < self.size
+    }
+
     /// Takes back the range of a block that is gone.
     pub(crate) fn give(&self, start: u64, size: u64) {
         let size = size.next_multiple_of(ALIGNMENT);
