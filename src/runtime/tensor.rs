@@ -200,7 +200,9 @@ impl<'a> TensorView<'a> {
                 "shape {shape:?} of {dtype} has more bytes than an address can count"
             )));
         };
-        let Some(start) = data.checked_add(byte_offset) else {
+        // An offset from 2^63 on is a negative one that went through an unsigned type.
+        let sum = data.checked_add(byte_offset).filter(|_| byte_offset <= MAX_BYTES);
+        let Some(start) = sum else {
             return Err(Error::invalid(format!(
                 "byte_offset {byte_offset}: data {data:#x} + byte_offset overflows"
             )));
@@ -358,6 +360,7 @@ mod tests {
         refused(new(0x1000, u64::MAX - 39), "byte_offset");
         refused(new(0x8000_0000_0000_0000, 1 << 63), "byte_offset");
         refused(new(u64::MAX - 40, 0), "byte_offset");
+        refused(new(0x1000, 1 << 63), "byte_offset");
         refused(TensorView::new(device, 0, 0, &[1 << 40, 1 << 40], None, F32), "shape");
         refused(TensorView::new(device, 0, 0, &[1 << 61], None, F32), "shape");
         refused(TensorView::new(device, 64, 0, &[2, 2], Some(&[i64::MAX, 1]), F32), "strides");

@@ -58,7 +58,10 @@ impl Instance {
             return Ok(Arc::clone(instance));
         }
         let created = match Self::create(loader, options) {
-            Err(error) if leave_out_broken_drivers(&error)? => Self::create(loader, options),
+            Err(error) => {
+                leave_out_broken_drivers(loader, error)?;
+                Self::create(loader, options)
+            }
             outcome => outcome,
         };
         let instance = Arc::new(created?);
@@ -130,22 +133,24 @@ impl Instance {
 }
 
 /// Loaders up to 1.3.239 at least report a driver file that is no JSON as lack of memory, and then
-/// find no driver at all. If `error` may be that, chooses the drivers that work by name. Whether it
-/// is worth trying again.
-fn leave_out_broken_drivers(error: &Error) -> Result<bool> {
+/// find no driver at all. If `error` may be that, chooses the drivers that work by name, so that it
+/// is worth trying again; else fails with `error`, or with the files where no driver works.
+fn leave_out_broken_drivers(loader: &Loader, error: Error) -> Result<()> {
     if error.status() != DlhalStatus::OutOfMemory {
-        return Ok(false);
+        return Err(error);
     }
     let (working, broken) = manifests::working_and_broken_drivers();
-    if working.is_empty() || broken.is_empty() {
-        return Ok(false);
+    if broken.is_empty() {
+        return Err(error);
+    }
+    if working.is_empty() {
+        return Err(no_device(loader, "no driver file can be used"));
     }
     log::warn!(
         "the Vulkan loader stumbles over {}; VK_DRIVER_FILES is set to the other drivers",
         broken.join("; ")
     );
-    environment::set("VK_DRIVER_FILES", &working.join(":"))?;
-    Ok(true)
+    environment::set("VK_DRIVER_FILES", &working.join(":"))
 }
 
 /// The variables that the loader, its layers and its drivers are chosen by.
