@@ -1,6 +1,5 @@
 // The C++ layer: owners move, failures throw with status and message, nothing is freed twice.
 #include <dlhal/dlhal.hpp>
-
 #include <utility>
 #include <vector>
 
@@ -24,8 +23,8 @@ static void kernels_run() {
     CHECK_INT(x.nbytes(), 256);
     x.upload(ones.data());
     y.upload(ones.data());
-    saxpy.launch(stream, {x.arg(), y.arg(), dlhal_float(2), dlhal_int(64), dlhal_int(1),
-                          dlhal_int(64)});
+    saxpy.launch(stream,
+                 {x.arg(), y.arg(), dlhal_float(2), dlhal_int(64), dlhal_int(1), dlhal_int(64)});
     dlhal::Event event(dlhal::device());
     event.record(stream);
     event.synchronize();
