@@ -338,6 +338,11 @@ impl Device {
             busy |= stream.tick();
         }
         self.run_deferred();
+        if self.deferred.is_pending() && self.hal.health().is_err() {
+            // No point passes any more, and nothing runs once the driver has given up.
+            let _ = self.hal.wait_idle();
+            self.deferred.run_all();
+        }
         busy || self.deferred.is_pending()
     }
 

@@ -85,11 +85,34 @@ fn the_owner_of_imported_memory_is_dropped_without_another_call() {
     drop(share);
     stream.flush().unwrap();
     rig.null.complete(1).unwrap();
+    becomes_one(&drops);
+}
+
+#[test]
+fn the_owner_of_imported_memory_is_dropped_when_the_device_is_lost() {
+    let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let stream = rig.stream();
+    let mut page = Box::new(Page([7; 4096]));
+    let drops = Arc::new(AtomicUsize::new(0));
+    let start = NonNull::new(page.0.as_mut_ptr()).unwrap();
+    // SAFETY: as above.
+    let share = unsafe { import_host_memory(&rig.device, start, 4096, false) }.unwrap();
+    share.keep(Box::new(CountsDrops(drops.clone()))).unwrap();
+    rig.move_bytes(share.address(), rig.alloc(4096), 4096, &stream).unwrap();
+    drop(share);
+    stream.flush().unwrap();
+    rig.null.lose("hung by the test");
+    becomes_one(&drops);
+}
+
+#[track_caller]
+fn becomes_one(drops: &AtomicUsize) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
     while drops.load(Ordering::SeqCst) == 0 {
         assert!(std::time::Instant::now() < end, "the owner was never dropped");
         std::thread::yield_now();
     }
+    assert_eq!(drops.load(Ordering::SeqCst), 1);
 }
 
 #[test]
