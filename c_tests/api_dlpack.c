@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "api.h"
+#include "api_wgsl.h"
 
 static int deleted; /* calls of the deleters below */
 
@@ -148,6 +149,58 @@ static void a_host_tensor_is_used_in_place(void) {
     free(memory);
     OK(dlhal_free_data_space(api_gpu, y));
     OK(dlhal_function_free(saxpy));
+}
+
+/* The bytes that the next deletion makes unusable. */
+static size_t spoiled_bytes;
+
+static void spoil_and_count(DLManagedTensorVersioned *self) {
+    memset(self->dl_tensor.data, 0xEE, spoiled_bytes);
+    count_deletion(self);
+}
+
+/* The giver may do as it likes with its memory once it is told, so it is told after the kernel. */
+static void the_giver_is_told_after_a_slow_kernel_and_not_before(void) {
+    const int64_t n = getenv("DLHAL_TEST_VALGRIND") ? 1 << 12 : 1 << 21;
+    DlhalFunction slow = NULL;
+    OK(api_try_wgsl(&slow, "slow", "%s",
+                    "@group(0) @binding(0) var<storage, read> a: array<f32>;\n"
+                    "@group(0) @binding(1) var<storage, read_write> b: array<f32>;\n"
+                    "@compute @workgroup_size(64)\n"
+                    "fn slow(@builtin(global_invocation_id) id: vec3<u32>) {\n"
+                    "  var sum = 0.0;\n"
+                    "  for (var k = 0u; k < 100u; k++) { sum = fma(sum, 0.0, a[id.x]); }\n"
+                    "  b[id.x] = sum;\n"
+                    "}\n"));
+    spoiled_bytes = (size_t)n * sizeof(float);
+    float *memory = aligned_alloc(4096, spoiled_bytes), *got = malloc(spoiled_bytes);
+    void *b = api_alloc(spoiled_bytes);
+    for (int round = 0; round < api_rounds(3, 1); round++) {
+        for (int64_t i = 0; i < n; i++) memory[i] = (float)(i + round);
+        DLManagedTensorVersioned managed =
+            wrap((DLTensor){memory, api_cpu, 1, api_f32, (int64_t *)&n, NULL, 0});
+        managed.deleter = spoil_and_count;
+        deleted = 0;
+        DlhalTensor tensor = NULL;
+        DlhalStatus status = dlhal_dlpack_import(&managed, api_gpu, &tensor);
+        if (status == DLHAL_STATUS_UNSUPPORTED) break; /* the device cannot import */
+        CHECK_STATUS(status, DLHAL_STATUS_OK);
+        DLTensor view;
+        OK(dlhal_tensor_get_view(tensor, &view));
+        DlhalValue args[8] = {dlhal_tensor(&view), dlhal_address(b)};
+        OK(api_launch_x(slow, NULL, args, 2, n / 64));
+        OK(dlhal_tensor_free(tensor));
+        CHECK(deletions_become(1));
+        OK(api_download(b, got, spoiled_bytes));
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < n; i++) wrong += got[i] != (float)(i + round);
+        CHECK_INT(wrong, 0);
+        CHECK_INT(deleted, 1);
+    }
+    OK(dlhal_free_data_space(api_gpu, b));
+    OK(dlhal_function_free(slow));
+    free(memory);
+    free(got);
 }
 
 static void strides_and_versions_are_taken_or_refused(void) {
@@ -367,6 +420,7 @@ int main(void) {
     a_tensor_of_ours_survives_its_maker();
     offsets_reach_every_path();
     a_host_tensor_is_used_in_place();
+    the_giver_is_told_after_a_slow_kernel_and_not_before();
     strides_and_versions_are_taken_or_refused();
     read_only_stays_read_only();
     empty_packed_and_vector_types();

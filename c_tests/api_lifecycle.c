@@ -31,6 +31,19 @@ static void *launch_for_ever(void *unused) {
     }
 }
 
+static bool stopped;
+
+static void *launch_until_stopped(void *unused) {
+    (void)unused;
+    DlhalFunction saxpy = api_function("saxpy");
+    void *x = api_alloc(1 << 16), *y = api_alloc(1 << 16);
+    while (!__atomic_load_n(&stopped, __ATOMIC_ACQUIRE)) {
+        OK(api_saxpy(saxpy, x, y, 1, 1 << 14, NULL));
+        OK(dlhal_stream_sync(api_gpu, NULL));
+    }
+    return NULL;
+}
+
 /* What a child does, by its mode. */
 static int child_main(const char *mode) {
     struct api_objects o;
@@ -50,6 +63,15 @@ static int child_main(const char *mode) {
         usleep(100 * 1000);
         return 0;
     }
+    if (!strcmp(mode, "stopped")) { /* as the header says: stop the threads, shut down, return */
+        pthread_t thread;
+        pthread_create(&thread, NULL, launch_until_stopped, NULL);
+        usleep(20 * 1000);
+        __atomic_store_n(&stopped, true, __ATOMIC_RELEASE);
+        pthread_join(thread, NULL);
+        OK(dlhal_shutdown());
+        return check_failures ? 1 : 0;
+    }
     api_use(&o);
     if (check_failures) return 1;
     if (!strcmp(mode, "keep")) return 0;
@@ -65,8 +87,8 @@ static int child_main(const char *mode) {
 }
 
 static void processes_end_well(void) {
-    static const char *const modes[] = {"exist",  "keep",  "shutdown", "twice",
-                                        "thread", "_exit", "atexit",   "busy"};
+    static const char *const modes[] = {"exist", "keep",   "shutdown", "twice",  "thread",
+                                        "_exit", "atexit", "busy",     "stopped"};
     static struct child child;
     int rounds = api_rounds(25, 2);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
@@ -113,6 +135,39 @@ static void late_frees_are_harmless_in_every_order(void) {
             CHECK_STATUS(free_one(&o, order[i] == 4 ? 0 : order[i]), DLHAL_STATUS_NOT_FOUND);
     }
     CHECK_INT(tried, most);
+}
+
+/* A buffer, an exported tensor and a recorded launch keep what they need until each is gone. */
+static void what_outlives_its_device_is_freed_in_every_order(void) {
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    for (int i = 0; i < 6; i++) {
+        struct api_objects o;
+        DLManagedTensorVersioned *exported = NULL;
+        DlhalLaunch launch = NULL;
+        api_use(&o);
+        int64_t shape = 1024;
+        DLTensor view = {o.x, api_gpu, 1, api_f32, &shape, NULL, 0};
+        OK(dlhal_dlpack_export(&view, 0, &exported));
+        REQUIRE(exported);
+        DlhalValue args[] = {dlhal_address(o.y), dlhal_address(o.y), dlhal_float(2),
+                             dlhal_int(1024),    dlhal_int(16),      dlhal_int(64)};
+        OK(dlhal_launch_create(o.function, api_gpu, args, 6, &launch));
+        OK(dlhal_launch_run(launch, o.stream));
+        OK(dlhal_shutdown());
+        for (int k = 0; k < 3; k++) {
+            if (orders[i][k] == 0) OK(dlhal_free_data_space(api_gpu, o.x));
+            if (orders[i][k] == 1) exported->deleter(exported);
+            if (orders[i][k] == 2) OK(dlhal_launch_free(launch));
+        }
+        for (int kind = 0; kind < 4; kind++) OK(free_one(&o, kind));
+        OK(dlhal_free_data_space(api_gpu, o.y));
+        /* None of them is counted on the device that is found anew. */
+        DlhalMemoryStatistics statistics = {.struct_size = sizeof statistics};
+        OK(dlhal_device_get_memory_statistics(api_gpu, &statistics));
+        CHECK_INT(statistics.live_bytes, 0);
+    }
+    OK(dlhal_shutdown());
 }
 
 static void everything_works_again_after_a_shutdown(void) {
@@ -195,6 +250,7 @@ int main(int argc, char **argv) {
     api_open();
     processes_end_well();
     late_frees_are_harmless_in_every_order();
+    what_outlives_its_device_is_freed_in_every_order();
     everything_works_again_after_a_shutdown();
     threads_end_well_after_a_shutdown();
     workspaces_outlive_neither_thread_nor_shutdown();

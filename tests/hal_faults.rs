@@ -9,14 +9,14 @@ mod fault_layer;
 #[path = "hal/kit.rs"]
 mod kit;
 
-use std::ffi::{CStr, CString, c_char, c_int};
 use std::process::Command;
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use dlhal::hal::{BufferDesc, ExecutableDesc};
 use dlhal::hal::{BufferRange, CopyRegion, Deadline, Device, Driver, MemoryKind, Stages};
 use dlhal::{DlhalStatus, Error, Result, vulkan};
+use fault_layer::Layer;
 use kit::{Kernel, LONG, dispatch, submit};
 
 /// Calls that a driver may refuse for lack of memory, with the codes that they may return.
@@ -294,107 +294,6 @@ fn buffer_of(
     size: u64,
 ) -> Result<Arc<dyn dlhal::hal::Buffer>> {
     device.create_buffer(&BufferDesc { size, memory })
-}
-
-/// The fault layer in this process.
-struct Layer {
-    configure: unsafe extern "C" fn(*const c_char) -> c_int,
-    calls: unsafe extern "C" fn(*const c_char) -> u64,
-    live: unsafe extern "C" fn(*const c_char) -> u64,
-}
-
-impl Layer {
-    /// Kinds of objects that the layer counts.
-    const KINDS: &[&CStr] = &[
-        c"VkDevice",
-        c"VkDeviceMemory",
-        c"VkBuffer",
-        c"VkSemaphore",
-        c"VkFence",
-        c"VkEvent",
-        c"VkCommandPool",
-        c"VkDescriptorPool",
-        c"VkDescriptorSetLayout",
-        c"VkDescriptorUpdateTemplate",
-        c"VkPipelineLayout",
-        c"VkPipelineCache",
-        c"VkShaderModule",
-        c"VkPipeline",
-    ];
-
-    fn get() -> &'static Self {
-        static LAYER: OnceLock<Layer> = OnceLock::new();
-        LAYER.get_or_init(|| {
-            let name = c"libVkLayer_dlhal_fault.so";
-            // SAFETY: asks for a library that the loader has opened; opens nothing.
-            let library =
-                unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
-            assert!(!library.is_null(), "the fault layer is not loaded");
-            let symbol = |name: &CStr| {
-                // SAFETY: the library is open and never closed.
-                let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
-                assert!(!symbol.is_null(), "{name:?}");
-                symbol
-            };
-            let (configure, calls, live) = (
-                symbol(c"dlhal_fault_configure"),
-                symbol(c"dlhal_fault_calls"),
-                symbol(c"dlhal_fault_live"),
-            );
-            Self {
-                // SAFETY: the function's type in dlhal_fault.h.
-                configure: unsafe {
-                    std::mem::transmute::<
-                        *mut libc::c_void,
-                        unsafe extern "C" fn(*const c_char) -> c_int,
-                    >(configure)
-                },
-                // SAFETY: the function's type in dlhal_fault.h.
-                calls: unsafe {
-                    std::mem::transmute::<
-                        *mut libc::c_void,
-                        unsafe extern "C" fn(*const c_char) -> u64,
-                    >(calls)
-                },
-                // SAFETY: the function's type in dlhal_fault.h.
-                live: unsafe {
-                    std::mem::transmute::<
-                        *mut libc::c_void,
-                        unsafe extern "C" fn(*const c_char) -> u64,
-                    >(live)
-                },
-            }
-        })
-    }
-
-    fn configure(&self, faults: &str) {
-        let text = CString::new(faults).unwrap();
-        // SAFETY: a C string, read during the call.
-        let outcome = unsafe { (self.configure)(text.as_ptr()) };
-        assert_eq!(outcome, 0, "{faults} cannot be read");
-    }
-
-    fn calls(&self, call: &str) -> u64 {
-        let text = CString::new(call).unwrap();
-        // SAFETY: a C string, read during the call.
-        let count = unsafe { (self.calls)(text.as_ptr()) };
-        assert_ne!(count, u64::MAX, "{call} is not watched");
-        count
-    }
-
-    fn live_counts(&self) -> Vec<(&'static CStr, u64)> {
-        let count = |kind: &'static CStr| {
-            // SAFETY: a C string, read during the call.
-            (kind, unsafe { (self.live)(kind.as_ptr()) })
-        };
-        Self::KINDS.iter().map(|kind| count(kind)).collect()
-    }
-
-    fn nothing_lives(&self, after: &str) {
-        for (kind, count) in self.live_counts() {
-            assert_eq!(count, 0, "{kind:?} live after {after}");
-        }
-    }
 }
 
 /// Runs one of the ignored tests with the fault layer between validation and driver.

@@ -137,7 +137,9 @@ impl Device {
             DeviceAttr::PciAddress => Text(properties.pci?.to_string()),
             DeviceAttr::LiveBytes => Int(clamped(self.memory_statistics().live_bytes)),
             DeviceAttr::MaxAllocation => {
-                Int(clamped(properties.max_buffer_size.min(properties.total_memory)))
+                let largest = properties.max_buffer_size.min(properties.total_memory);
+                // In the steps that allocations are made in.
+                Int(clamped(largest / 256 * 256))
             }
             DeviceAttr::IsSoftware => Bool(properties.device_type == DeviceType::Software),
             DeviceAttr::DriverName => Text(properties.driver_name.clone()),

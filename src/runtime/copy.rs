@@ -72,6 +72,7 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
         (None, Some(device)) => {
             same_device(device, stream)?;
             if let Some(pinned) = pinned_in_place(device, &source) {
+                mapped::flush(device, pinned.address(), pinned.nbytes())?;
                 on_device(device, stream, &pinned, &target)?;
                 return device.wait(stream.mark()?, Deadline::Never);
             }

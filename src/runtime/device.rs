@@ -12,7 +12,7 @@ use super::memory::{Counters, Disowned, Import, Memory, Request};
 use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
-use super::worker::Worker;
+use super::worker::{Rounds, Worker};
 use super::workspace::InUse;
 use super::{process, thread};
 use crate::hal::{self, Deadline, DeviceProperties, DeviceType, MemoryKind, Queue, QueueRole};
@@ -355,6 +355,11 @@ impl Device {
         let _ = self.hal.wait_idle();
         self.trim();
         self.deferred.run_all();
+    }
+
+    /// The worker's rounds, each of which holds the device for a moment.
+    pub(crate) fn worker_rounds(&self) -> Rounds {
+        self.worker.rounds()
     }
 
     fn counters(&self) -> Counters {

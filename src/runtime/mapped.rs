@@ -56,6 +56,19 @@ pub(crate) fn read(
     })
 }
 
+/// Makes host writes to pinned memory visible to the device.
+pub(crate) fn flush(device: &Arc<Device>, address: u64, size: u64) -> Result<()> {
+    let state = device.memory().find(address)?.lock();
+    let live = state.live_at(address)?;
+    live.check_range(address, size, false)?;
+    let buffer = live.block.buffer();
+    if buffer.mapping().is_none_or(|mapping| mapping.coherent) {
+        return Ok(());
+    }
+    let offset = live.offset + (address - live.address);
+    buffer.flush(offset..offset + size)
+}
+
 /// Makes finished device writes to pinned memory visible to the host.
 pub(crate) fn invalidate(device: &Arc<Device>, address: u64, size: u64) -> Result<()> {
     read(device, address, size, |_| {}).map(|_| ())

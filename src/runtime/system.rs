@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::device::Device;
 use super::tensor::DeviceRef;
+use super::worker::Rounds;
 use super::{process, thread, visible};
 use crate::hal::{Deadline, DeviceType, Driver};
 use crate::{DlhalStatus, Error, Result, vulkan};
@@ -75,13 +76,20 @@ pub fn was_shut_down() -> bool {
 /// of them (streams, functions, exported tensors) keeps its device alive until it is dropped. May
 /// be repeated; the next use finds the devices anew.
 pub fn shutdown() {
-    let _changing = CHANGING.lock();
-    let Some(system) = SYSTEM.swap(None) else { return };
-    WAS_SHUT_DOWN.store(true, Ordering::Release);
-    for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
-        device.close();
+    let mut rounds = Vec::new();
+    {
+        let _changing = CHANGING.lock();
+        let Some(system) = SYSTEM.swap(None) else { return };
+        WAS_SHUT_DOWN.store(true, Ordering::Release);
+        for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
+            device.close();
+            rounds.push(device.worker_rounds());
+        }
+        thread::forget_all();
     }
-    thread::forget_all();
+    // A worker in the middle of a round has its device still, and may be the one that destroys it:
+    // whoever returns from here may end the process.
+    rounds.iter().for_each(Rounds::end);
 }
 
 /// What was found and why anything was left out, as text.

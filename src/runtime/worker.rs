@@ -13,6 +13,8 @@ use super::process::Entered;
 
 /// Work that is recorded and then left alone reaches the device within two of these.
 const TICK: Duration = Duration::from_micros(200);
+/// A round takes microseconds; one that hangs in the driver must not hang who waits for its end.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Rounds without work before the thread sleeps for good. A burst of work then costs one wake-up.
 const IDLE_TICKS: u32 = 25;
 
@@ -29,6 +31,19 @@ struct Shared {
     stopped: AtomicBool,
     lock: Mutex<()>,
     changed: Condvar,
+    /// Held by the thread while it holds the device.
+    round: Mutex<()>,
+}
+
+/// The rounds of one worker, to be waited for without holding its device.
+pub(crate) struct Rounds(Arc<Shared>);
+
+impl Rounds {
+    /// Waits for the round under way, if there is one.
+    pub(crate) fn end(&self) {
+        // What is dropped in a round may call this on the thread itself, hence the limit.
+        drop(self.0.round.try_lock_for(PATIENCE));
+    }
 }
 
 impl Worker {
@@ -53,6 +68,11 @@ impl Worker {
         self.shared.changed.notify_one();
     }
 
+    /// See [`Rounds`].
+    pub(crate) fn rounds(&self) -> Rounds {
+        Rounds(self.shared.clone())
+    }
+
     /// Ends the thread after its present round. It does not wait for it: the thread itself may be
     /// dropping the device.
     pub(crate) fn stop(&self) {
@@ -66,8 +86,9 @@ fn run(shared: &Shared, device: &Weak<Device>) {
     let mut idle = 0;
     while !shared.stopped.load(Ordering::SeqCst) {
         std::thread::sleep(TICK);
-        // Entered first, so that it is left last: the device may go with the worker's hold on it.
+        // Dropped in the opposite order: the device may go with the worker's hold on it.
         let Ok(entered) = Entered::enter() else { return };
+        let under_way = shared.round.lock();
         let Some(device) = device.upgrade() else { return };
         idle = if device.tick() { 0 } else { idle + 1 };
         if idle < IDLE_TICKS {
@@ -80,6 +101,7 @@ fn run(shared: &Shared, device: &Weak<Device>) {
             continue;
         }
         drop(device);
+        drop(under_way);
         drop(entered);
         let mut guard = shared.lock.lock();
         while !shared.awake.load(Ordering::SeqCst) && !shared.stopped.load(Ordering::SeqCst) {

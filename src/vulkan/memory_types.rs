@@ -71,7 +71,9 @@ pub(crate) fn choose(snapshot: &Snapshot, options: &Options) -> Result<MemoryTyp
         // A heap of the device that the host sees through a window is the last resort: reads over
         // the link take microseconds each. On a device without memory of its own all are local.
         let across_link = flags.contains(Flags::DEVICE_LOCAL);
-        (across_link, host_rank(*flags), std::cmp::Reverse(heap_size(*heap)), *index)
+        // Who reads and writes pinned memory by its pointer flushes and invalidates nothing.
+        let coherent = flags.contains(Flags::HOST_COHERENT);
+        (!coherent, across_link, host_rank(*flags), std::cmp::Reverse(heap_size(*heap)), *index)
     });
 
     let missing = |what: &str| {

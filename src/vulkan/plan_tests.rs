@@ -198,7 +198,7 @@ fn non_coherent_host_memory_is_used_where_there_is_no_other() {
 }
 
 #[test]
-fn coherent_memory_is_preferred_and_a_cache_comes_before_coherence() {
+fn host_memory_is_coherent_where_it_can_be_and_then_cached() {
     let types = [
         Flags::DEVICE_LOCAL,
         Flags::HOST_VISIBLE | Flags::HOST_COHERENT,
@@ -215,7 +215,7 @@ fn coherent_memory_is_preferred_and_a_cache_comes_before_coherence() {
             .collect();
     });
     let plan = planned(&snapshot);
-    assert_eq!(plan.host_memory_types, [3, 2, 1]);
+    assert_eq!(plan.host_memory_types, [3, 1, 2]);
     assert_eq!(plan.device_memory_types, [0]);
     assert!(!plan.map_device_memory);
 }

@@ -135,3 +135,8 @@ pub(crate) fn assert_error(result: Result<impl std::fmt::Debug>, status: DlhalSt
     assert_eq!(error.status(), status, "{error}");
     assert!(error.message().contains(part), "`{}` lacks `{part}`", error.message());
 }
+
+/// How often: more in the long form of the tests, `DLHAL_TEST_SOAK=1`.
+pub(crate) fn rounds(short: usize, long: usize) -> usize {
+    if std::env::var_os("DLHAL_TEST_SOAK").is_some() { long } else { short }
+}

@@ -152,3 +152,32 @@ pub(crate) fn pinned(api: &Api) {
         api.device.free(address).unwrap();
     }
 }
+
+/// Copies of sizes at which 32-bit counts wrap; only where `DLHAL_TEST_LARGE` allows it.
+pub(crate) fn sizes_around_powers_of_two(api: &Api) {
+    let large = std::env::var_os("DLHAL_TEST_LARGE").is_some();
+    let powers: &[u32] = if large { &[31, 32] } else { &[22, 24] };
+    let stream = api.stream();
+    let word = |place: u64| (place as u32).wrapping_mul(0x9E37_79B9) ^ (place >> 32) as u32;
+    for &power in powers {
+        for size in [(1u64 << power) - 4, 1 << power, (1 << power) + 4] {
+            let mut bytes = vec![0u8; size as usize];
+            for (place, target) in (0u64..).zip(bytes.chunks_exact_mut(4)) {
+                target.copy_from_slice(&word(place).to_le_bytes());
+            }
+            let (a, b) = (api.alloc(size), api.alloc(size));
+            api.write(a, &bytes, &stream).unwrap();
+            api.move_bytes(a, b, size as i64, &stream).unwrap();
+            bytes.fill(0);
+            api.read_into(b, &mut bytes, &stream).unwrap();
+            let wrong = (0u64..)
+                .zip(bytes.chunks_exact(4))
+                .find(|(place, got)| *got != word(*place).to_le_bytes());
+            assert_eq!(wrong, None, "of {size} bytes");
+            assert!(api.device.memory_statistics().staging_bytes <= 256 << 20);
+            api.device.free(a).unwrap();
+            api.device.free(b).unwrap();
+            api.device.trim();
+        }
+    }
+}

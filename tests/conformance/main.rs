@@ -1,6 +1,9 @@
 //! Every behaviour of the device API on a real driver, once as the driver is and once for each
 //! fallback, forced by its environment variable. The validation layer watches; any message fails.
 //!
+//! With `DLHAL_TEST_SOAK=1` the tests take their long forms; with `DLHAL_TEST_LARGE=1` they also
+//! copy more than 4 GiB at once, which needs 8 GiB of the device and 4 GiB of the host.
+//!
 //! The driver is whatever the Vulkan loader finds (`VK_DRIVER_FILES` chooses).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -29,12 +32,26 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("copies::strided_in_every_direction", copies::strided_in_every_direction),
     ("copies::large", copies::large),
     ("copies::pinned", copies::pinned),
+    ("copies::sizes_around_powers_of_two", copies::sizes_around_powers_of_two),
     (
         "memory::edges_are_written_and_neighbours_kept",
         memory::edges_are_written_and_neighbours_kept,
     ),
+    (
+        "memory::neighbours_are_written_from_several_threads",
+        memory::neighbours_are_written_from_several_threads,
+    ),
     ("memory::many_small_tensors", memory::many_small_tensors),
     ("memory::out_of_memory_is_survived", memory::out_of_memory_is_survived),
+    (
+        "memory::results_in_pinned_memory_are_never_old",
+        memory::results_in_pinned_memory_are_never_old,
+    ),
+    (
+        "memory::results_in_pinned_memory_are_copied_out",
+        memory::results_in_pinned_memory_are_copied_out,
+    ),
+    ("memory::the_largest_allocation_can_be_had", memory::the_largest_allocation_can_be_had),
     ("memory::host_memory_is_used_in_place", memory::host_memory_is_used_in_place),
     ("memory::host_memory_in_shared_pages", memory::host_memory_in_shared_pages),
     ("launches::every_size", launches::every_size),

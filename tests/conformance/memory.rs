@@ -3,16 +3,18 @@
 use std::ptr::NonNull;
 
 use dlhal::DlhalStatus;
-use dlhal::hal::MemoryKind;
+use dlhal::hal::{Deadline, MemoryKind};
 use dlhal::runtime::ownership::import_host_memory;
+use dlhal::runtime::{Attribute, DeviceAttr};
 
-use crate::common::{Api, add_args, add_function, assert_error};
+use crate::common::{Api, add_args, add_function, assert_error, rounds};
 
 pub(crate) fn edges_are_written_and_neighbours_kept(api: &Api) {
     let stream = api.stream();
-    let sizes: Vec<u64> =
-        (1..40).chain((8..=20).flat_map(|k| [(1 << k) - 1, 1 << k, (1 << k) + 1])).collect();
-    for alignment in [1, 64, 4096] {
+    let sizes: Vec<u64> = (1..rounds(40, 300) as u64)
+        .chain((8..=rounds(20, 24)).flat_map(|k| [(1 << k) - 1, 1 << k, (1 << k) + 1]))
+        .collect();
+    for alignment in [1, 4, 64, 256, 4096] {
         let addresses: Vec<u64> = sizes
             .iter()
             .map(|&size| api.device.allocate(size, alignment, MemoryKind::Device).unwrap())
@@ -28,6 +30,33 @@ pub(crate) fn edges_are_written_and_neighbours_kept(api: &Api) {
         }
         addresses.into_iter().for_each(|address| api.device.free(address).unwrap());
     }
+}
+
+/// Threads write the two halves of one tensor, and tensors that lie side by side, byte by byte.
+pub(crate) fn neighbours_are_written_from_several_threads(api: &Api) {
+    let tensors: Vec<u64> = (0..8).map(|_| api.alloc(257)).collect();
+    let stream = api.stream();
+    let write_half = |thread: usize, start: usize, stream: &_| {
+        for offset in start..start + 128 {
+            for &tensor in &tensors {
+                let byte = [(offset * 7 + thread) as u8];
+                api.write(tensor + offset as u64, &byte, stream).unwrap();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let write_half = &write_half;
+        scope.spawn(move || write_half(1, 0, &api.stream()));
+        scope.spawn(move || write_half(2, 128, &api.stream()));
+    });
+    for &tensor in &tensors {
+        let got = api.read(tensor, 256, &stream).unwrap();
+        for (offset, &byte) in got.iter().enumerate() {
+            let thread = 1 + offset / 128;
+            assert_eq!(byte, (offset * 7 + thread) as u8, "byte {offset}");
+        }
+    }
+    tensors.into_iter().for_each(|tensor| api.device.free(tensor).unwrap());
 }
 
 pub(crate) fn many_small_tensors(api: &Api) {
@@ -60,6 +89,59 @@ pub(crate) fn out_of_memory_is_survived(api: &Api) {
     let [a, b, c] = [0; 3].map(|_| api.alloc(256));
     api.add(a, b, c, &stream).unwrap();
     [a, b, c].into_iter().for_each(|address| api.device.free(address).unwrap());
+}
+
+/// A kernel counts up in pinned memory, and the host looks after each step.
+pub(crate) fn results_in_pinned_memory_are_never_old(api: &Api) {
+    let stream = api.stream();
+    let add = add_function();
+    let [counter, one] = [0; 2].map(|_| api.device.allocate(256, 64, MemoryKind::Host).unwrap());
+    let words = |address| -> *mut [f32; 64] { api.device.host_pointer(address).unwrap().cast() };
+    // SAFETY: each allocation holds 64 numbers; no work uses them yet.
+    unsafe { words(counter).write([0.0; 64]) };
+    // SAFETY: as above.
+    unsafe { words(one).write([1.0; 64]) };
+    for round in 1..=rounds(1000, 100_000) {
+        api.launch(&add, &add_args(counter, one, counter, 64), &stream).unwrap();
+        stream.sync(Deadline::Never).unwrap();
+        // SAFETY: the work is done, and the allocation holds 64 numbers.
+        assert_eq!(unsafe { words(counter).read_volatile() }, [round as f32; 64]);
+    }
+    [counter, one].into_iter().for_each(|address| api.device.free(address).unwrap());
+}
+
+/// A kernel's result in pinned memory is what a copy from there gives.
+pub(crate) fn results_in_pinned_memory_are_copied_out(api: &Api) {
+    let stream = api.stream();
+    let ones = 1f32.to_le_bytes().repeat(64);
+    let (a, c) = (api.alloc(256), api.device.allocate(256, 64, MemoryKind::Host).unwrap());
+    api.write(a, &ones, &stream).unwrap();
+    api.add(a, a, c, &stream).unwrap();
+    assert!(api.read(c, 256, &stream).unwrap() == 2f32.to_le_bytes().repeat(64));
+    [a, c].into_iter().for_each(|address| api.device.free(address).unwrap());
+}
+
+/// The attribute is the device's number and can be had, unless less is free.
+pub(crate) fn the_largest_allocation_can_be_had(api: &Api) {
+    let Some(Attribute::Int(largest)) = api.device.attribute(DeviceAttr::MaxAllocation) else {
+        panic!("no largest allocation");
+    };
+    let properties = api.device.properties();
+    let most = properties.max_buffer_size.min(properties.total_memory);
+    let largest = largest as u64;
+    assert!(largest <= most && largest + 256 > most, "{largest} of {most}");
+    for size in [largest / 2 + 1, largest] {
+        match api.device.allocate(size, 64, MemoryKind::Device) {
+            Ok(address) => api.device.free(address).unwrap(),
+            Err(error) => {
+                assert_eq!(error.status(), DlhalStatus::OutOfMemory);
+                // Drivers keep some of it for themselves.
+                let free = api.device.available_memory();
+                assert!(free / 8 * 7 < size, "{error}, though {free} are free");
+            }
+        }
+        api.device.trim();
+    }
 }
 
 #[repr(C, align(4096))]

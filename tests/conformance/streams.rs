@@ -2,7 +2,7 @@
 
 use dlhal::hal::Deadline;
 
-use crate::common::{Api, add_args, add_function};
+use crate::common::{Api, add_args, add_function, rounds};
 
 fn floats(value: f32, count: usize) -> Vec<u8> {
     (0..count).flat_map(|_| value.to_le_bytes()).collect()
@@ -13,16 +13,23 @@ pub(crate) fn freed_before_its_copy_runs(api: &Api) {
     let size = 1 << 20;
     let (first, second) = (vec![0x11; size], vec![0xEE; size]);
     let b = api.alloc(size as u64);
-    for _ in 0..100 {
+    let (add, zero) = (add_function(), api.alloc(size as u64));
+    api.write(zero, &vec![0; size], &stream).unwrap();
+    for round in 0..rounds(60, 1000) {
         let a = api.alloc(size as u64);
         api.write(a, &first, &stream).unwrap();
-        api.move_bytes(a, b, size as i64, &stream).unwrap();
+        if round % 2 == 0 {
+            api.move_bytes(a, b, size as i64, &stream).unwrap();
+        } else {
+            api.launch(&add, &add_args(a, zero, b, size as i64 / 4), &stream).unwrap();
+        }
         api.device.free(a).unwrap();
         let c = api.alloc(size as u64);
         api.write(c, &second, &other).unwrap();
         assert!(api.read(b, size, &stream).unwrap() == first);
         api.device.free(c).unwrap();
     }
+    api.device.free(zero).unwrap();
     api.device.free(b).unwrap();
 }
 
@@ -85,7 +92,7 @@ pub(crate) fn backlog_is_bounded(api: &Api) {
     let stream = api.stream();
     stream.sync(Deadline::Never).unwrap();
     let before = api.device.memory_statistics();
-    for _ in 0..10_000 {
+    for _ in 0..rounds(10_000, 100_000) {
         let tensor = api.alloc(200_000);
         api.write(tensor, &[1; 4096], &stream).unwrap();
         api.device.free(tensor).unwrap();

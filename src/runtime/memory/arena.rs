@@ -239,8 +239,12 @@ impl Arena {
         let (block, usage) = match state.pool.take_idle(bytes) {
             Some(idle) => idle,
             None => {
-                let buffer = self.create_buffer(bytes)?;
+                let buffer = self.create_whole(request, bytes)?;
                 let base = self.registry.address_of(&buffer)?;
+                let end = base.next_multiple_of(request.alignment) + request.size;
+                if end > base + buffer.size() {
+                    return Err(self.too_large(request.size));
+                }
                 let block = Arc::new(Block::dedicated(buffer, base));
                 self.enter(state, &block);
                 (block, Usage::default())
@@ -248,6 +252,17 @@ impl Arena {
         };
         let size = block.size();
         Ok(Region { block, place: Place::Whole, offset: 0, size, usage })
+    }
+
+    /// A buffer of `bytes`, or where their padding is what is too much, of what was asked for.
+    fn create_whole(&self, request: &Request, bytes: u64) -> Result<Arc<dyn Buffer>> {
+        let least = request.size.next_multiple_of(GRANULE);
+        match self.create_buffer(bytes) {
+            Err(error) if error.status() == DlhalStatus::OutOfMemory && least < bytes => {
+                self.create_buffer(least).map_err(|_| error)
+            }
+            other => other,
+        }
     }
 
     fn open_slab(&self, state: &mut State, class: Class) -> Result<()> {
