@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
     the_table_is_as_large_as_it_says(library);
     only_our_names_are_there(library);
     static struct child child;
-    child_run(&child, "kept", 30, NULL);
+    child_run(&child, "kept", 120, NULL);
     CHECK(child_good(&child));
     for (int round = 0; round < api_rounds(100, 3); round++) {
         char milliseconds[16];

@@ -1,5 +1,6 @@
 /* The ends of things: processes that exit with everything alive, shutdown, late frees, threads. */
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "api.h"
 #include "child.h"
@@ -21,13 +22,15 @@ static void free_late(void) {
     dlhal_stream_free(api_gpu, late.stream);
 }
 
-static void *launch_for_ever(void *unused) {
-    (void)unused;
+/* Posts the semaphore once the device works: no library can hold up an exit while a driver loads,
+ * since what the driver registers for the exit on the way runs first. */
+static void *launch_for_ever(void *started) {
     DlhalFunction saxpy = api_function("saxpy");
     void *x = api_alloc(1 << 20), *y = api_alloc(1 << 20);
-    for (;;) {
+    for (bool first = true;; first = false) {
         if (api_saxpy(saxpy, x, y, 1, 1 << 18, NULL) != DLHAL_STATUS_OK) return NULL;
         if (dlhal_stream_sync(api_gpu, NULL) != DLHAL_STATUS_OK) return NULL;
+        if (first) sem_post(started);
     }
 }
 
@@ -59,8 +62,11 @@ static int child_main(const char *mode) {
     }
     if (!strcmp(mode, "busy")) {
         pthread_t thread;
-        pthread_create(&thread, NULL, launch_for_ever, NULL);
-        usleep(100 * 1000);
+        static sem_t started;
+        sem_init(&started, 0, 0);
+        pthread_create(&thread, NULL, launch_for_ever, &started);
+        sem_wait(&started);
+        usleep(20 * 1000);
         return 0;
     }
     if (!strcmp(mode, "stopped")) { /* as the header says: stop the threads, shut down, return */
