@@ -22,6 +22,8 @@
  * - After dlhal_shutdown(), frees of what was made before succeed and do nothing, and other uses
  *   of it are DLHAL_STATUS_FAILED_PRECONDITION. In a child made by fork after the first use of a
  *   device, every call is, frees included, until it calls exec.
+ * - Once the process exits, calls on the exiting thread (from atexit handlers and destructors) are
+ *   DLHAL_STATUS_FAILED_PRECONDITION, and calls on other threads do not return.
  * - Sizes and offsets are in bytes, strides in elements, as DLPack has them.
  */
 
