@@ -29,6 +29,16 @@ impl Deferred {
 
     /// Drops the owners whose uses have passed and whose memory no recording refers to.
     pub(crate) fn run_passed(&self, has_passed: impl Fn(Point) -> bool) {
+        self.run(has_passed, |disowned| disowned.block.as_ref().is_none_or(is_last));
+    }
+
+    /// Drops the owners whose uses have passed. The device is idle, so recordings that still refer
+    /// to their memory are done.
+    pub(crate) fn run_idle(&self, has_passed: impl Fn(Point) -> bool) {
+        self.run(has_passed, |_| true);
+    }
+
+    fn run(&self, has_passed: impl Fn(Point) -> bool, is_free: impl Fn(&Disowned) -> bool) {
         if !self.is_pending() {
             return;
         }
@@ -36,7 +46,7 @@ impl Deferred {
             let mut waiting = self.waiting.lock();
             let is_ready = |disowned: &mut Disowned| {
                 disowned.points.retain(|&point| !has_passed(point));
-                disowned.points.is_empty() && disowned.block.as_ref().is_none_or(is_last)
+                disowned.points.is_empty() && is_free(disowned)
             };
             waiting.extract_if(.., is_ready).collect()
         };

@@ -2,7 +2,7 @@
 //! streams, and the housekeeping between them.
 
 use std::any::Any;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -29,6 +29,7 @@ pub struct Device {
     compute_queues: Vec<Arc<dyn Queue>>,
     next_queue: AtomicUsize,
     deferred: Deferred,
+    closed: AtomicBool,
     workspaces_in_use: InUse,
     worker: Worker,
 }
@@ -88,6 +89,7 @@ impl Device {
             compute_queues,
             next_queue: AtomicUsize::new(0),
             deferred: Deferred::default(),
+            closed: AtomicBool::new(false),
             workspaces_in_use: InUse::default(),
             worker: Worker::default(),
         }))
@@ -346,15 +348,30 @@ impl Device {
         busy || self.deferred.is_pending()
     }
 
-    /// Finishes everything and runs what was deferred, whether or not the device can still do its
-    /// part. Called at shutdown.
+    /// Finishes everything and runs what was deferred. Called at shutdown; what is deferred by calls
+    /// that are under way meanwhile is run by the worker or when the device goes.
     pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         for stream in self.live_streams() {
             let _ = stream.sync(Deadline::Never);
         }
-        let _ = self.hal.wait_idle();
+        let idle = self.hal.wait_idle();
         self.trim();
-        self.deferred.run_all();
+        match idle {
+            Ok(()) => self.deferred.run_idle(|point| self.timelines.has_passed(point)),
+            Err(_) => self.deferred.run_all(),
+        }
+    }
+
+    /// Fails once the device was shut down.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::precondition(format!(
+                "device {} was shut down meanwhile; its next use by number opens it anew",
+                self.id
+            )));
+        }
+        Ok(())
     }
 
     /// The worker's rounds, each of which holds the device for a moment.

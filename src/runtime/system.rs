@@ -76,17 +76,20 @@ pub fn was_shut_down() -> bool {
 /// of them (streams, functions, exported tensors) keeps its device alive until it is dropped. May
 /// be repeated; the next use finds the devices anew.
 pub fn shutdown() {
-    let mut rounds = Vec::new();
-    {
+    let system = {
         let _changing = CHANGING.lock();
         let Some(system) = SYSTEM.swap(None) else { return };
         WAS_SHUT_DOWN.store(true, Ordering::Release);
-        for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
-            device.close();
-            rounds.push(device.worker_rounds());
-        }
-        thread::forget_all();
+        system
+    };
+    // Under no lock: deleters run, and may call back.
+    let mut rounds = Vec::new();
+    for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
+        device.close();
+        thread::forget(device);
+        rounds.push(device.worker_rounds());
     }
+    drop(system);
     // A worker in the middle of a round has its device still, and may be the one that destroys it:
     // whoever returns from here may end the process.
     rounds.iter().for_each(Rounds::end);

@@ -77,13 +77,16 @@ pub fn set_current_device(device: DeviceRef) {
     state().current = Some(device);
 }
 
-/// Drops what all threads have on all devices; called at shutdown.
-pub(crate) fn forget_all() {
+/// Drops what all threads have on a closed device.
+pub(crate) fn forget(device: &Device) {
     let contexts = CONTEXTS.lock().clone();
     for context in contexts {
+        let mut state = context.state.lock();
+        let found = state.devices.iter().position(|own| std::ptr::eq(&*own.device, device));
+        let own = found.map(|index| state.devices.swap_remove(index));
+        drop(state);
         // Dropping a stream submits its work: not under the lock.
-        let devices = std::mem::take(&mut context.state.lock().devices);
-        drop(devices);
+        drop(own);
     }
 }
 
@@ -108,6 +111,7 @@ impl State {
         let index = match found {
             Some(index) => index,
             None => {
+                device.check_open()?;
                 self.devices.push(OnDevice {
                     device: device.clone(),
                     default_stream: Stream::new(device)?,
