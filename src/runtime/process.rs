@@ -79,6 +79,26 @@ impl Entered {
     }
 }
 
+/// A driver that is being opened, or a device that is being created, while this lives.
+pub(crate) struct Opening;
+
+/// How many there are.
+static OPENING: AtomicUsize = AtomicUsize::new(0);
+
+impl Opening {
+    /// Begins.
+    pub(crate) fn begin() -> Self {
+        OPENING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        OPENING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Drop for Entered {
     fn drop(&mut self) {
         DEPTH.set(DEPTH.get() - 1);
@@ -135,6 +155,11 @@ extern "C" fn end() {
         return;
     }
     ENDS_PROCESS.set(true);
+    if OPENING.load(Ordering::SeqCst) > 0 {
+        // What a driver registers on its way up has run before this: parts of it are gone, and the
+        // longer its thread goes on, the surer it crashes.
+        return;
+    }
     let inside = || INSIDE.iter().map(|place| place.0.load(Ordering::SeqCst)).sum::<usize>();
     let give_up = Instant::now() + PATIENCE;
     let wait_while = |condition: &dyn Fn() -> bool| {

@@ -10,6 +10,7 @@ use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
 use super::device::Device;
+use super::process::Opening;
 use super::tensor::DeviceRef;
 use super::worker::Rounds;
 use super::{process, thread, visible};
@@ -144,8 +145,10 @@ fn system() -> Result<Arc<System>> {
         return Ok(system);
     }
     process::watch(finish_work);
+    let opening = Opening::begin();
     let driver = vulkan::load()?;
     process::watch(finish_work);
+    drop(opening);
     let spec = std::env::var("DLHAL_VISIBLE_DEVICES").ok();
     let chosen = visible::select(driver.adapters(), spec.as_deref())?;
     let devices = chosen.into_iter().map(|adapter| Slot { adapter, device: OnceCell::new() });
@@ -155,8 +158,10 @@ fn system() -> Result<Arc<System>> {
 }
 
 fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
+    let opening = Opening::begin();
     let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
     process::watch(finish_work);
+    drop(opening);
     let properties = device.properties();
     if properties.device_type == DeviceType::Software {
         log::warn!("device {id} is software on the processor: {}", properties.name);
