@@ -45,8 +45,15 @@ static inline void api_open(void) {
                                     sizeof check_driver, NULL));
 }
 
+#ifdef __cplusplus
+#define API_THREAD_LOCAL thread_local
+#else
+#define API_THREAD_LOCAL _Thread_local
+#endif
+
+/* The path of a module among the test data; valid until the thread's next call. */
 static inline const char *api_data(const char *name) {
-    static char path[1024];
+    static API_THREAD_LOCAL char path[1024];
     const char *folder = getenv("DLHAL_TEST_DATA");
     snprintf(path, sizeof path, "%s/modules/%s", folder ? folder : "tests/data", name);
     return path;

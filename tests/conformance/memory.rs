@@ -135,9 +135,11 @@ pub(crate) fn the_largest_allocation_can_be_had(api: &Api) {
             Ok(address) => api.device.free(address).unwrap(),
             Err(error) => {
                 assert_eq!(error.status(), DlhalStatus::OutOfMemory);
-                // Drivers keep some of it for themselves.
+                // Drivers keep some of it for themselves; what other processes have, only a
+                // driver's budget tells.
                 let free = api.device.available_memory();
-                assert!(free / 8 * 7 < size, "{error}, though {free} are free");
+                let knows = !properties.fallbacks.own_budget;
+                assert!(!knows || free / 8 * 7 < size, "{error}, though {free} are free");
             }
         }
         api.device.trim();

@@ -140,6 +140,12 @@ pub(crate) fn launches_create_no_more_objects() {
     (0..2).for_each(|_| round(20_000));
     let before = Layer::get().live_counts();
     (0..rounds(1, 5)).for_each(|_| round(20_000));
-    assert_eq!(Layer::get().live_counts(), before);
+    // How many recordings are in flight at once depends on how fast the device is at the moment, and
+    // each has its pools; nothing else may come, and nothing that grows with the launches.
+    for (now, before) in Layer::get().live_counts().into_iter().zip(before) {
+        let per_recording = [c"VkFence", c"VkCommandPool", c"VkDescriptorPool"].contains(&now.0);
+        let most = if per_recording { before.1 + 64 } else { before.1 };
+        assert!(now.1 <= most, "{now:?} after {before:?}");
+    }
     buffers.into_iter().for_each(|address| api.device.free(address).unwrap());
 }
