@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 
 #include "api.h"
 #include "child.h"
@@ -31,12 +32,15 @@ static int use(const DlhalApi *api) {
     return failed | (api->shutdown() != DLHAL_STATUS_OK);
 }
 
-static void *open_and_close(void *path) {
-    for (;;) {
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+/* Posts the semaphore once the driver is up: no library can hold up an exit while a driver loads,
+ * since what the driver registers for the exit on the way runs first. */
+static void *open_and_close(void *started) {
+    for (bool first = true;; first = false) {
+        void *library = dlopen(library_path(), RTLD_NOW | RTLD_LOCAL);
         const DlhalApi *api = library ? table(library) : NULL;
         if (!api || use(api)) _exit(3);
         dlclose(library);
+        if (first) sem_post(started);
     }
 }
 
@@ -49,7 +53,10 @@ static int child_main(const char *mode) {
         dlclose(library);
         return use(api); /* the table outlives the close */
     }
-    pthread_create(&thread, NULL, open_and_close, (void *)library_path());
+    static sem_t started;
+    sem_init(&started, 0, 0);
+    pthread_create(&thread, NULL, open_and_close, &started);
+    sem_wait(&started);
     usleep((useconds_t)atoi(mode) * 1000);
     exit(0);
 }

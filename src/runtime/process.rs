@@ -10,7 +10,7 @@
 
 use std::cell::Cell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
@@ -79,17 +79,25 @@ impl Entered {
     }
 }
 
-/// A driver that is being opened, or a device that is being created, while this lives.
+/// The first device being created, with its driver opened, while this lives.
 pub(crate) struct Opening;
 
 /// How many there are.
 static OPENING: AtomicUsize = AtomicUsize::new(0);
+/// A device has been created: what its driver registers for the exit is registered, and our handler
+/// after it.
+static OPENED: AtomicBool = AtomicBool::new(false);
 
 impl Opening {
     /// Begins.
     pub(crate) fn begin() -> Self {
         OPENING.fetch_add(1, Ordering::SeqCst);
         Self
+    }
+
+    /// The device is there.
+    pub(crate) fn succeeded(self) {
+        OPENED.store(true, Ordering::SeqCst);
     }
 }
 
@@ -155,7 +163,7 @@ extern "C" fn end() {
         return;
     }
     ENDS_PROCESS.set(true);
-    if OPENING.load(Ordering::SeqCst) > 0 {
+    if OPENING.load(Ordering::SeqCst) > 0 && !OPENED.load(Ordering::SeqCst) {
         // What a driver registers on its way up has run before this: parts of it are gone, and the
         // longer its thread goes on, the surer it crashes.
         return;

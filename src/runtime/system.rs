@@ -161,7 +161,7 @@ fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
     let opening = Opening::begin();
     let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
     process::watch(finish_work);
-    drop(opening);
+    opening.succeeded();
     let properties = device.properties();
     if properties.device_type == DeviceType::Software {
         log::warn!("device {id} is software on the processor: {}", properties.name);
