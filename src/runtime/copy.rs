@@ -213,6 +213,11 @@ struct DeviceSide<'a> {
 }
 
 impl<'a> DeviceSide<'a> {
+    /// `size` bytes that lie side by side from `start` on.
+    fn packed(device: &'a Arc<Device>, start: u64, size: u64) -> Self {
+        Self { device, start, span: size, first: 0, runs: Runs::packed(size) }
+    }
+
     fn new(device: &'a Arc<Device>, view: &TensorView<'_>) -> Result<Self> {
         let (low, high) = view.span();
         let start = view.address().wrapping_add_signed(low);
@@ -409,15 +414,23 @@ fn on_device(
     // A copy command may not overlap itself: it goes through memory of its own.
     let bytes = source.nbytes();
     let address = device.allocate(bytes, 1, MemoryKind::Device)?;
-    let packed = |view: &TensorView<'_>| -> Result<DeviceSide<'_>> {
-        let dense = TensorView { data: address, byte_offset: 0, strides: None, ..*view };
-        Ok(DeviceSide { device, start: address, span: bytes, first: 0, runs: Runs::new(&dense)? })
-    };
-    let result = packed(source)
-        .and_then(|scratch| copy_on_device(stream, from, scratch))
-        .and_then(|()| copy_on_device(stream, packed(source)?, to));
+    let scratch = || DeviceSide::packed(device, address, bytes);
+    let result = copy_on_device(stream, from, scratch())
+        .and_then(|()| copy_on_device(stream, scratch(), to));
     device.free(address)?;
     result
+}
+
+/// Copies `size` bytes between two places of one device that do not overlap, in the stream's order.
+pub(crate) fn copy_bytes(
+    device: &Arc<Device>,
+    stream: &Arc<Stream>,
+    from: u64,
+    to: u64,
+    size: u64,
+) -> Result<()> {
+    let side = |start| DeviceSide::packed(device, start, size);
+    copy_on_device(stream, side(from), side(to))
 }
 
 fn copy_on_device(

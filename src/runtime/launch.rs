@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::copy::copy_bytes;
 use super::device::Device;
 use super::function::{Function, Ready};
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
-use crate::hal::{BindingKind, BufferRange, CopyRegion, Dispatch, MemoryKind, Stages};
+use crate::hal::{BindingKind, BufferRange, Dispatch, MemoryKind, Stages};
 use crate::module::{ArgKind, LaunchTag, ScalarBlock, check_dynamic_shared_memory};
 use crate::{Error, Result};
 
@@ -287,12 +288,12 @@ impl Launch {
             let moved = Moved { own: used.address, scratch: address, size };
             scratch.moved.push((moved, used.writes));
             addresses[index] = address;
-            self.copy(stream, moved.own, moved.scratch, size)?;
+            copy_bytes(&self.device, stream, moved.own, moved.scratch, size)?;
         }
         self.record_with(stream, &self.uses(&addresses)?)?;
         for &(moved, written) in &scratch.moved {
             if written {
-                self.copy(stream, moved.scratch, moved.own, moved.size)?;
+                copy_bytes(&self.device, stream, moved.scratch, moved.own, moved.size)?;
             }
         }
         Ok(())
@@ -316,22 +317,6 @@ impl Launch {
             used.address,
             self.device.properties().kernel.storage_buffer_alignment
         )))
-    }
-
-    fn copy(&self, stream: &Arc<Stream>, from: u64, to: u64, size: u64) -> Result<()> {
-        if size == 0 {
-            return Ok(());
-        }
-        let memory = self.device.memory();
-        let source = Use { allocation: memory.find(from)?, address: from, size, writes: false };
-        let target = Use { allocation: memory.find(to)?, address: to, size, writes: true };
-        stream.record(&[source, target], Stages::TRANSFER, |recording| {
-            let [source, target] = recording.bound else {
-                return Err(Error::internal("a copy with other uses than two"));
-            };
-            let region = CopyRegion { src_offset: source.offset, dst_offset: target.offset, size };
-            recording.commands.copy(source.buffer, target.buffer, &[region])
-        })
     }
 }
 

@@ -36,10 +36,14 @@ pub(crate) struct Piece {
 }
 
 impl Runs {
+    /// The walk over `size` bytes that lie side by side.
+    pub(crate) fn packed(size: u64) -> Self {
+        Self { dims: SmallVec::new(), run: size, taken: 0, offset: 0, left: size }
+    }
+
     /// The walk over `view`'s bytes.
     pub(crate) fn new(view: &TensorView<'_>) -> Result<Self> {
-        let left = view.nbytes();
-        let mut runs = Self { dims: SmallVec::new(), run: left, taken: 0, offset: 0, left };
+        let mut runs = Self::packed(view.nbytes());
         let Some(strides) = view.strides.filter(|_| !view.is_contiguous()) else {
             return Ok(runs);
         };
