@@ -74,16 +74,7 @@ fn the_owner_of_imported_memory_is_dropped_once_and_after_the_last_use() {
 #[test]
 fn the_owner_of_imported_memory_is_dropped_without_another_call() {
     let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
-    let stream = rig.stream();
-    let mut page = Box::new(Page([7; 4096]));
-    let drops = Arc::new(AtomicUsize::new(0));
-    let start = NonNull::new(page.0.as_mut_ptr()).unwrap();
-    // SAFETY: as above.
-    let share = unsafe { import_host_memory(&rig.device, start, 4096, false) }.unwrap();
-    share.keep(Box::new(CountsDrops(drops.clone()))).unwrap();
-    rig.move_bytes(share.address(), rig.alloc(4096), 4096, &stream).unwrap();
-    drop(share);
-    stream.flush().unwrap();
+    let (_page, drops) = an_import_freed_in_flight(&rig);
     rig.null.complete(1).unwrap();
     becomes_one(&drops);
 }
@@ -91,18 +82,24 @@ fn the_owner_of_imported_memory_is_dropped_without_another_call() {
 #[test]
 fn the_owner_of_imported_memory_is_dropped_when_the_device_is_lost() {
     let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let (_page, drops) = an_import_freed_in_flight(&rig);
+    rig.null.lose("hung by the test");
+    becomes_one(&drops);
+}
+
+/// A page that the device copies from, already given up, and the count of its owner's drops.
+fn an_import_freed_in_flight(rig: &Rig) -> (Box<Page>, Arc<AtomicUsize>) {
     let stream = rig.stream();
     let mut page = Box::new(Page([7; 4096]));
     let drops = Arc::new(AtomicUsize::new(0));
     let start = NonNull::new(page.0.as_mut_ptr()).unwrap();
-    // SAFETY: as above.
+    // SAFETY: the caller keeps the page until the owner is dropped.
     let share = unsafe { import_host_memory(&rig.device, start, 4096, false) }.unwrap();
     share.keep(Box::new(CountsDrops(drops.clone()))).unwrap();
     rig.move_bytes(share.address(), rig.alloc(4096), 4096, &stream).unwrap();
     drop(share);
     stream.flush().unwrap();
-    rig.null.lose("hung by the test");
-    becomes_one(&drops);
+    (page, drops)
 }
 
 #[track_caller]
