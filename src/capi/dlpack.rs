@@ -140,7 +140,9 @@ pub unsafe extern "C" fn dlhal_dlpack_export_legacy(
 ///
 /// @param managed  a tensor of this library's kDLVulkan memory, or of the host (kDLCPU): the
 ///                 latter is used where it lies, without a copy, on devices that can import host
-///                 memory. A deleter of null is not called.
+///                 memory. A deleter of null is not called, and the struct is not read after this
+///                 call; the memory is its giver's again once dlhal_device_sync() has returned after
+///                 the handle was freed.
 /// @param target   the kDLVulkan device to use it on.
 /// @param tensor   gets the handle. Free it with dlhal_tensor_free().
 /// @return DLHAL_STATUS_UNSUPPORTED where the memory cannot be used without a copy: allocate and

@@ -37,7 +37,7 @@ impl Managed {
     /// all that is known of its layout.
     pub(super) fn versioned(pointer: *mut DLManagedTensorVersioned, name: &str) -> Result<Self> {
         let managed = args::reference(pointer.cast_const(), name)?;
-        let owner = Owner::Versioned(pointer);
+        let owner = managed.deleter.map_or(Owner::None, |deleter| Owner::Versioned(deleter, pointer));
         if managed.version.major != dlpark::ffi::DLPACK_MAJOR_VERSION {
             let version = managed.version;
             drop(owner.into_deleting());
@@ -52,8 +52,8 @@ impl Managed {
     /// A tensor of DLPack before 1.0.
     pub(super) fn legacy(pointer: *mut DLManagedTensor, name: &str) -> Result<Self> {
         let managed = args::reference(pointer.cast_const(), name)?;
-        let tensor = &raw const managed.dl_tensor;
-        Ok(Self { tensor, flags: DlpackFlags::empty(), owner: Owner::Legacy(pointer) })
+        let owner = managed.deleter.map_or(Owner::None, |deleter| Owner::Legacy(deleter, pointer));
+        Ok(Self { tensor: &raw const managed.dl_tensor, flags: DlpackFlags::empty(), owner })
     }
 }
 
@@ -154,10 +154,12 @@ impl Described {
     }
 }
 
-/// Which struct to call the deleter of. Dropping it calls nothing.
+/// A giver's struct and its deleter, read while the struct is known to be alive: a giver without
+/// one may take the struct away as soon as the import has returned.
 enum Owner {
-    Versioned(*mut DLManagedTensorVersioned),
-    Legacy(*mut DLManagedTensor),
+    Versioned(unsafe extern "C" fn(*mut DLManagedTensorVersioned), *mut DLManagedTensorVersioned),
+    Legacy(unsafe extern "C" fn(*mut DLManagedTensor), *mut DLManagedTensor),
+    None,
 }
 
 /// Calls the deleter when it is dropped.
@@ -179,22 +181,11 @@ impl Owner {
 impl Drop for Deleting {
     fn drop(&mut self) {
         match self.0 {
-            Owner::Versioned(pointer) => {
-                // SAFETY: a live struct of its giver, for it has not been deleted yet.
-                let deleter = unsafe { (*pointer).deleter };
-                if let Some(deleter) = deleter {
-                    // SAFETY: called once, on the struct that it came from, by its owner.
-                    unsafe { deleter(pointer) };
-                }
-            }
-            Owner::Legacy(pointer) => {
-                // SAFETY: a live struct of its giver, for it has not been deleted yet.
-                let deleter = unsafe { (*pointer).deleter };
-                if let Some(deleter) = deleter {
-                    // SAFETY: called once, on the struct that it came from, by its owner.
-                    unsafe { deleter(pointer) };
-                }
-            }
+            // SAFETY: called once, by its owner, on the struct that it came from.
+            Owner::Versioned(deleter, managed) => unsafe { deleter(managed) },
+            // SAFETY: as above.
+            Owner::Legacy(deleter, managed) => unsafe { deleter(managed) },
+            Owner::None => {}
         }
     }
 }

@@ -13,6 +13,10 @@ use super::timeline::Point;
 #[derive(Default)]
 pub(crate) struct Deferred {
     waiting: Mutex<Vec<Disowned>>,
+    /// Held from taking what is ready until the driver has let go of its memory, so that whoever
+    /// synchronises waits for that too, but never for an owner, which is foreign code.
+    releasing: Mutex<()>,
+    /// How many owners' memory the driver may still know.
     count: AtomicUsize,
 }
 
@@ -38,34 +42,32 @@ impl Deferred {
         self.run(has_passed, |_| true);
     }
 
+    /// Drops all owners. The device is idle or lost.
+    pub(crate) fn run_all(&self) {
+        self.release(std::mem::take);
+    }
+
     fn run(&self, has_passed: impl Fn(Point) -> bool, is_free: impl Fn(&Disowned) -> bool) {
+        let is_ready = |disowned: &mut Disowned| {
+            disowned.points.retain(|&point| !has_passed(point));
+            disowned.points.is_empty() && is_free(disowned)
+        };
+        self.release(|waiting| waiting.extract_if(.., is_ready).collect());
+    }
+
+    fn release(&self, take: impl FnOnce(&mut Vec<Disowned>) -> Vec<Disowned>) {
         if !self.is_pending() {
             return;
         }
-        let ready: Vec<Disowned> = {
-            let mut waiting = self.waiting.lock();
-            let is_ready = |disowned: &mut Disowned| {
-                disowned.points.retain(|&point| !has_passed(point));
-                disowned.points.is_empty() && is_free(disowned)
-            };
-            waiting.extract_if(.., is_ready).collect()
-        };
-        self.finish(ready);
-    }
-
-    /// Drops all owners. The device is idle or lost.
-    pub(crate) fn run_all(&self) {
-        let all = std::mem::take(&mut *self.waiting.lock());
-        self.finish(all);
-    }
-
-    fn finish(&self, disowned: Vec<Disowned>) {
-        self.count.fetch_sub(disowned.len(), Ordering::AcqRel);
-        for Disowned { owner, block, .. } in disowned {
+        let owners: Vec<_> = {
+            let _releasing = self.releasing.lock();
+            let taken = take(&mut self.waiting.lock());
             // The driver lets go of the memory before its owner may unmap it.
-            drop(block);
-            drop(owner);
-        }
+            let owners = taken.into_iter().map(|disowned| disowned.owner).collect::<Vec<_>>();
+            self.count.fetch_sub(owners.len(), Ordering::SeqCst);
+            owners
+        };
+        drop(owners);
     }
 }
 
