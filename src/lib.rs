@@ -10,6 +10,7 @@ pub mod module;
 pub mod null;
 pub mod runtime;
 pub mod status;
+mod switch;
 pub mod vulkan;
 
 pub use status::{DlhalStatus, Error, Result};

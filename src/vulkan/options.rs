@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::switch;
+
 /// The environment's wishes. Without any, everything a device offers is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -27,6 +29,9 @@ pub(crate) struct Options {
     pub(crate) force_unmapped_device_memory: bool,
     /// `DLHAL_FORCE_ONE_QUEUE`
     pub(crate) force_one_queue: bool,
+    /// `DLHAL_COMPLETION_FENCES`: a fence with each submission, or none; `None` for what suits the
+    /// device.
+    pub(crate) completion_fences: Option<bool>,
 }
 
 impl Options {
@@ -43,14 +48,8 @@ impl Options {
     /// Reads any environment; also returns what was wrong with it.
     fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let mut switch = |name: &str| match lookup(name) {
-            None => false,
-            Some(value) => parse_switch(&value.to_string_lossy()).unwrap_or_else(|| {
-                complaints
-                    .push(format!("{name}={} is ignored: use 1 or 0", value.to_string_lossy()));
-                false
-            }),
-        };
+        let completion_fences = switch::read("DLHAL_COMPLETION_FENCES", &lookup, &mut complaints);
+        let mut switch = |name: &str| switch::read(name, &lookup, &mut complaints).unwrap_or(false);
         let options = Self {
             loader: lookup("DLHAL_VULKAN_LOADER").filter(|path| !path.is_empty()),
             validation: switch("DLHAL_VALIDATION"),
@@ -63,17 +62,9 @@ impl Options {
             force_own_budget: switch("DLHAL_FORCE_OWN_BUDGET"),
             force_unmapped_device_memory: switch("DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY"),
             force_one_queue: switch("DLHAL_FORCE_ONE_QUEUE"),
+            completion_fences,
         };
         (options, complaints)
-    }
-}
-
-/// `None` for a value that is neither on nor off.
-fn parse_switch(value: &str) -> Option<bool> {
-    match value.to_ascii_lowercase().as_str() {
-        "1" | "true" | "on" | "yes" => Some(true),
-        "" | "0" | "false" | "off" | "no" => Some(false),
-        _ => None,
     }
 }
 
@@ -113,6 +104,13 @@ mod tests {
             assert_eq!(parse(&[(name, "1")]), (expected, Vec::new()), "{name}");
             assert_eq!(parse(&[(name, "0")]), (Options::default(), Vec::new()), "{name}");
         }
+    }
+
+    #[test]
+    fn completion_fences_are_left_to_the_device_or_on_or_off() {
+        let wish = |value| parse(&[("DLHAL_COMPLETION_FENCES", value)]).0.completion_fences;
+        assert_eq!(parse(&[]).0.completion_fences, None);
+        assert_eq!((wish("1"), wish("0"), wish("perhaps")), (Some(true), Some(false), None));
     }
 
     #[test]

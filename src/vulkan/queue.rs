@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ash::vk;
 use parking_lot::Mutex;
@@ -39,7 +40,8 @@ pub(super) struct State {
     scratch: Scratch,
 }
 
-/// Fences of a queue's submissions, where there are no timeline semaphores.
+/// Fences of a queue's submissions: where there are no timeline semaphores, and where fences are seen
+/// sooner.
 #[derive(Default)]
 struct Fences {
     in_flight: std::collections::VecDeque<Arc<Fence>>,
@@ -131,6 +133,23 @@ impl Lane {
         self.state.lock().last.clone()
     }
 
+    /// Waits for the fences of submissions that have passed by their semaphores: a fence comes last.
+    pub(super) fn finish_fences(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        while let Some(fence) = state.fences.in_flight.front() {
+            fence.wait(Duration::MAX)?;
+            state.fences.land();
+        }
+        Ok(())
+    }
+
+    /// Never lets go of what submissions that cannot finish use.
+    pub(super) fn leak(&self) {
+        let mut state = self.state.lock();
+        state.in_flight.leak();
+        std::mem::forget(std::mem::take(&mut state.fences.in_flight));
+    }
+
     /// Lets go of what has passed, but for one recording that is handed out: clearing it takes
     /// longer than the lock should be held.
     pub(super) fn land(&self) -> Option<Box<Recording>> {
@@ -145,11 +164,16 @@ impl Lane {
         let State { in_flight, last, fences, scratch } = &mut *state;
         // Under the lock, because whoever fails a semaphore looks through the queues afterwards.
         scratch.fill(raw, submission)?;
-        if raw.timeline.is_some() {
-            self.submit_timeline(raw, scratch)?;
+        let timelines = raw.timeline.is_some();
+        if timelines && !raw.plan.completion_fences {
+            self.submit_timeline(raw, scratch, vk::Fence::null())?;
         } else {
             let fence = fences.take(raw)?;
-            if let Err(error) = self.submit_fence(raw, scratch, &fence) {
+            let submitted = match timelines {
+                true => self.submit_timeline(raw, scratch, fence.vk),
+                false => self.submit_fence(raw, scratch, fence.vk),
+            };
+            if let Err(error) = submitted {
                 fences.idle.push(fence);
                 return Err(error);
             }
@@ -174,7 +198,7 @@ impl Lane {
         Ok(())
     }
 
-    fn submit_timeline(&self, raw: &RawDevice, scratch: &Scratch) -> Result<()> {
+    fn submit_timeline(&self, raw: &RawDevice, scratch: &Scratch, fence: vk::Fence) -> Result<()> {
         let mut values = vk::TimelineSemaphoreSubmitInfo::default()
             .wait_semaphore_values(&scratch.wait_values)
             .signal_semaphore_values(&scratch.signal_values);
@@ -186,15 +210,16 @@ impl Lane {
             .push_next(&mut values);
         // SAFETY: VUID-vkQueueSubmit-pCommandBuffers-00070: finished recordings of this queue's
         // family that may run more than once at a time; the queue is held by the lock.
-        unsafe { raw.vk.queue_submit(self.vk, &[info], vk::Fence::null()) }
+        // -fence-00063, -00064: the fence, if any, is reset and of no other submission.
+        unsafe { raw.vk.queue_submit(self.vk, &[info], fence) }
             .map_err(|result| raw.failed("vkQueueSubmit", result))
     }
 
-    fn submit_fence(&self, raw: &RawDevice, scratch: &Scratch, fence: &Fence) -> Result<()> {
+    fn submit_fence(&self, raw: &RawDevice, scratch: &Scratch, fence: vk::Fence) -> Result<()> {
         let info = vk::SubmitInfo::default().command_buffers(&scratch.command_buffers);
         // SAFETY: VUID-vkQueueSubmit-fence-00063, -00064: the fence is reset and of no other
         // submission; the rest as in `submit_timeline`.
-        unsafe { raw.vk.queue_submit(self.vk, &[info], fence.vk) }
+        unsafe { raw.vk.queue_submit(self.vk, &[info], fence) }
             .map_err(|result| raw.failed("vkQueueSubmit", result))
     }
 }
