@@ -20,6 +20,8 @@ impl Stages {
     pub const COMPUTE: Self = Self(2);
     /// Reads and writes by the host through a mapping.
     pub const HOST: Self = Self(4);
+    /// All work of the device.
+    pub const ON_DEVICE: Self = Self(Self::TRANSFER.0 | Self::COMPUTE.0);
 
     /// Whether every stage of `other` is in this set.
     pub fn contains(self, other: Self) -> bool {

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use super::copiers::Batch;
 use super::device::Device;
 use super::mapped;
 use super::runs::{Piece, Runs};
@@ -21,6 +22,8 @@ use crate::{Error, Result};
 
 /// Pieces of this many bytes and less travel with the stream's small uploads.
 const SMALL: u64 = 64 << 10;
+/// Chunks that the host fills at a time where several threads do, and chunks that it empties.
+const CHUNKS_IN_WORK: usize = 4;
 /// Chunks on their way from the device while the host empties earlier ones.
 const READS_IN_FLIGHT: usize = 4;
 /// Regions of one copy command.
@@ -159,16 +162,32 @@ impl HostSide {
         }
     }
 
-    /// Moves all of `source` to the next bytes.
-    fn write(&mut self, source: &[u8]) {
-        let mut rest = source;
-        while !rest.is_empty()
-            && let Some(piece) = self.runs.take(rest.len() as u64)
-        {
-            let (now, later) = rest.split_at(piece.size as usize);
-            // SAFETY: as in `read`.
-            unsafe { self.at(piece).copy_from(now.as_ptr(), now.len()) };
-            rest = later;
+    /// Moves `size` bytes at `source` to the next bytes, perhaps after this returns.
+    ///
+    /// # Safety
+    /// `source` is as in [`Batch::copy`]; so is this tensor.
+    unsafe fn write_from(&mut self, source: *const u8, size: u64, batch: &Batch<'_>) {
+        let mut done = 0;
+        while let Some(piece) = self.runs.take(size - done) {
+            let from = source.wrapping_add(done as usize);
+            // SAFETY: the piece lies in the caller's tensor (a contract of `copy`); the rest is the
+            // caller's contract.
+            unsafe { batch.copy(from, self.at(piece), piece.size as usize) };
+            done += piece.size;
+        }
+    }
+
+    /// As [`Self::write_from`], from the next bytes to `target`.
+    ///
+    /// # Safety
+    /// As for [`Self::write_from`].
+    unsafe fn read_to(&mut self, target: *mut u8, size: u64, batch: &Batch<'_>) {
+        let mut done = 0;
+        while let Some(piece) = self.runs.take(size - done) {
+            let to = target.wrapping_add(done as usize);
+            // SAFETY: as in `write_from`.
+            unsafe { batch.copy(self.at(piece), to, piece.size as usize) };
+            done += piece.size;
         }
     }
 
@@ -261,36 +280,35 @@ fn host_to_device(
     target: &TensorView<'_>,
 ) -> Result<()> {
     let mut side = DeviceSide::new(device, target)?;
-    let wait = side.span > PINNED_IN_PLACE;
-    let direct = mapped::write(device, side.start, side.span, wait, |bytes| {
-        while let Some(piece) = side.runs.take(u64::MAX) {
-            let start = (piece.offset + side.first) as usize;
-            if let Some(target) = bytes.get_mut(start..start + piece.size as usize) {
-                host.read(target);
+    let total = side.runs.left();
+    if side.span <= device.mapped_up_to() {
+        let wait = side.span > PINNED_IN_PLACE;
+        let direct = mapped::write(device, side.start, side.span, wait, |bytes| {
+            let batch = device.copy_threads().begin(total, lie_apart(&host, &side, bytes));
+            while let Some(piece) = side.runs.take(u64::MAX) {
+                let place = bytes.wrapping_offset((piece.offset + side.first) as isize);
+                // SAFETY: the piece lies in the span, which is this closure's own until it returns,
+                // and with it the batch; bytes that may overlap are not said to lie apart.
+                unsafe { host.read_to(place, piece.size, &batch) };
             }
+        })?;
+        if direct {
+            return Ok(());
         }
-    })?;
-    if direct {
-        return Ok(());
+    }
+    // Chunks are apart from all other memory; a strided tensor may not be from itself.
+    let apart = host.runs.is_packed();
+    let mut fills = Fills { device, total, apart, in_work: VecDeque::new() };
+    // Where the caller copies alone, it hands each chunk over before it fills the next.
+    let most = if device.copy_threads().divide(total, apart) { CHUNKS_IN_WORK } else { 1 };
+    loop {
+        if side.runs.left() > SMALL && fills.in_work.len() < most {
+            fills.begin(&mut host, &mut side)?;
+        } else if !fills.hand_over_oldest(stream, &side)? {
+            break;
+        }
     }
     let mut pieces = Vec::new();
-    while side.runs.left() > SMALL {
-        let mut chunk = device.staging().acquire(ChunkSize::Bulk)?;
-        let bytes = side.next(chunk.bytes(), &mut pieces);
-        let mut last_use = None;
-        let recorded = chunk
-            .write(0, bytes, |target| host.read(target))
-            .and_then(|()| side.as_use(true))
-            .and_then(|target| {
-                stream.record(&[target], Stages::TRANSFER, |recording| {
-                    last_use = Some(recording.point);
-                    unpack(recording, &chunk.range(0, bytes), &pieces)
-                })
-            });
-        device.staging().give_back_after(chunk, last_use);
-        recorded?;
-        stream.flush()?;
-    }
     while side.runs.left() > 0 {
         let bytes = side.next(SMALL, &mut pieces);
         stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
@@ -299,6 +317,79 @@ fn host_to_device(
         })?;
     }
     Ok(())
+}
+
+/// Whether the bytes of the host's tensor and of a device's, which the host sees at `bytes`, each lie
+/// at a place of their own, so that they may be moved in any order.
+fn lie_apart(host: &HostSide, side: &DeviceSide<'_>, bytes: *const u8) -> bool {
+    let size = side.span as usize;
+    let (host_start, device_start) = (host.base.addr(), bytes.addr());
+    host.runs.is_packed() && side.runs.is_packed() && host_start.abs_diff(device_start) >= size
+}
+
+/// Chunks that the host is filling. They go back to the pool in any case.
+struct Fills<'a> {
+    device: &'a Arc<Device>,
+    /// Bytes of the whole copy.
+    total: u64,
+    /// Whether they may be moved in any order.
+    apart: bool,
+    in_work: VecDeque<Fill<'a>>,
+}
+
+struct Fill<'a> {
+    chunk: Chunk,
+    batch: Batch<'a>,
+    bytes: u64,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Fills<'a> {
+    fn begin(&mut self, host: &mut HostSide, side: &mut DeviceSide<'_>) -> Result<()> {
+        let mut pieces = Vec::new();
+        let mut chunk = self.device.staging().acquire(ChunkSize::Bulk)?;
+        let bytes = side.next(chunk.bytes(), &mut pieces);
+        let target = match chunk.target(bytes) {
+            Ok(target) => target,
+            Err(error) => {
+                self.device.staging().give_back(chunk);
+                return Err(error);
+            }
+        };
+        let batch = self.device.copy_threads().begin(self.total, self.apart);
+        // SAFETY: the chunk is as long, and nobody else's until the batch is finished.
+        unsafe { host.read_to(target, bytes, &batch) };
+        self.in_work.push_back(Fill { chunk, batch, bytes, pieces });
+        Ok(())
+    }
+
+    /// Waits for the oldest to be full and records its copy; false if there is none.
+    fn hand_over_oldest(&mut self, stream: &Arc<Stream>, side: &DeviceSide<'_>) -> Result<bool> {
+        let Some(Fill { chunk, batch, bytes, pieces }) = self.in_work.pop_front() else {
+            return Ok(false);
+        };
+        drop(batch);
+        let mut last_use = None;
+        let recorded = chunk.written(bytes).and_then(|()| side.as_use(true)).and_then(|target| {
+            stream.record(&[target], Stages::TRANSFER, |recording| {
+                last_use = Some(recording.point);
+                unpack(recording, &chunk.range(0, bytes), &pieces)
+            })
+        });
+        self.device.staging().give_back_after(chunk, last_use);
+        recorded?;
+        stream.flush()?;
+        Ok(true)
+    }
+}
+
+impl Drop for Fills<'_> {
+    fn drop(&mut self) {
+        for Fill { chunk, batch, .. } in self.in_work.drain(..) {
+            drop(batch);
+            self.device.staging().give_back(chunk);
+        }
+    }
 }
 
 /// Copies packed bytes to the pieces of the target.
@@ -319,18 +410,26 @@ fn device_to_host(
     mut host: HostSide,
 ) -> Result<()> {
     let mut side = DeviceSide::new(device, source)?;
+    let total = side.runs.left();
     let direct = mapped::read(device, side.start, side.span, |bytes| {
+        let batch = device.copy_threads().begin(total, lie_apart(&host, &side, bytes));
         while let Some(piece) = side.runs.take(u64::MAX) {
-            let start = (piece.offset + side.first) as usize;
-            if let Some(source) = bytes.get(start..start + piece.size as usize) {
-                host.write(source);
-            }
+            let place = bytes.wrapping_offset((piece.offset + side.first) as isize);
+            // SAFETY: the piece lies in the span, which nobody writes to until this closure and
+            // with it the batch is done; bytes that may overlap are not said to lie apart.
+            unsafe { host.write_from(place, piece.size, &batch) };
         }
     })?;
     if direct {
         return Ok(());
     }
-    let mut reads = Reads { device, in_flight: VecDeque::new() };
+    let mut reads = Reads {
+        device,
+        total,
+        apart: host.runs.is_packed(),
+        in_flight: VecDeque::new(),
+        being_emptied: VecDeque::new(),
+    };
     let mut pieces = Vec::new();
     while side.runs.left() > 0 {
         if reads.in_flight.len() == READS_IN_FLIGHT {
@@ -370,30 +469,57 @@ fn device_to_host(
     Ok(())
 }
 
-/// Chunks that the device is filling. They go back to the pool in any case, each with the point
-/// after which nothing writes to it.
+/// Chunks that the device is filling, and those that the host is emptying. They go back to the pool
+/// in any case, each with the point after which nothing writes to it.
 struct Reads<'a> {
     device: &'a Arc<Device>,
+    /// Bytes of the whole copy.
+    total: u64,
+    /// Whether they may be moved in any order.
+    apart: bool,
     in_flight: VecDeque<(Chunk, Point, u64)>,
+    being_emptied: VecDeque<(Chunk, Point, Batch<'a>)>,
 }
 
 impl Reads<'_> {
+    /// Begins to empty the oldest chunk in flight, once it is full.
     fn finish_oldest(&mut self, host: &mut HostSide) -> Result<()> {
-        let Some((_, point, _)) = self.in_flight.front() else { return Ok(()) };
-        self.device.wait(*point, Deadline::Never)?;
+        let Some(&(_, point, _)) = self.in_flight.front() else { return Ok(()) };
+        let threads = self.device.copy_threads();
+        let divide = threads.divide(self.total, self.apart);
+        while divide && !self.device.timelines().has_passed(point) && threads.help() {}
+        self.device.wait(point, Deadline::Never)?;
         // Loss may be told by no call before this one; what the chunk holds would be undefined.
         self.device.check_health()?;
-        if let Some((chunk, point, bytes)) = self.in_flight.pop_front() {
-            let result = chunk.read(bytes).map(|source| host.write(source));
-            self.device.staging().retire(chunk, point);
-            result?;
+        let Some((chunk, point, bytes)) = self.in_flight.pop_front() else { return Ok(()) };
+        let batch = threads.begin(self.total, self.apart);
+        let source = chunk.source(bytes);
+        if let Ok(source) = source {
+            // SAFETY: the chunk is as long, the device is done with it, and it is nobody else's
+            // until the batch is finished.
+            unsafe { host.write_from(source, bytes, &batch) };
         }
-        Ok(())
+        self.being_emptied.push_back((chunk, point, batch));
+        let most = if divide { CHUNKS_IN_WORK } else { 0 };
+        while self.being_emptied.len() > most {
+            self.take_back_emptied();
+        }
+        source.map(|_| ())
+    }
+
+    fn take_back_emptied(&mut self) {
+        if let Some((chunk, point, batch)) = self.being_emptied.pop_front() {
+            drop(batch);
+            self.device.staging().retire(chunk, point);
+        }
     }
 }
 
 impl Drop for Reads<'_> {
     fn drop(&mut self) {
+        while !self.being_emptied.is_empty() {
+            self.take_back_emptied();
+        }
         for (chunk, point, _) in self.in_flight.drain(..) {
             self.device.staging().retire(chunk, point);
         }
@@ -438,6 +564,7 @@ fn copy_on_device(
     mut from: DeviceSide<'_>,
     mut to: DeviceSide<'_>,
 ) -> Result<()> {
+    let kernel = from.device.copy_kernel_for(from.runs.left());
     let mut rest: Option<Piece> = None;
     let mut regions = Vec::new();
     loop {
@@ -464,7 +591,10 @@ fn copy_on_device(
                 region.src_offset += source.offset;
                 region.dst_offset += target.offset;
             }
-            recording.commands.copy(source.buffer, target.buffer, &regions)
+            match kernel {
+                Some(kernel) => kernel.record(recording, &regions),
+                None => recording.commands.copy(source.buffer, target.buffer, &regions),
+            }
         })?;
     }
 }

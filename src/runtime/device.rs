@@ -4,14 +4,18 @@
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::copiers::CopyThreads;
+use super::copy_kernel::{CopyKernel, Shaders};
 use super::deferred::Deferred;
 use super::memory::{Counters, Disowned, Import, Memory, Request};
 use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
+use super::tuning::Tuning;
 use super::worker::{Rounds, Worker};
 use super::workspace::InUse;
 use super::{process, thread};
@@ -32,7 +36,14 @@ pub struct Device {
     closed: AtomicBool,
     workspaces_in_use: InUse,
     worker: Worker,
+    copy_kernel: CopyKernel,
+    copy_threads: CopyThreads,
+    mapped_up_to: u64,
+    spin: Duration,
 }
+
+/// How long a wait looks at the device before it sleeps. A sleep and its wake-up cost about as much.
+const SPIN: Duration = Duration::from_micros(50);
 
 /// What a device's memory is used for; bytes. See [`Device::memory_statistics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +80,13 @@ pub struct AddressInfo {
 }
 
 impl Device {
-    /// Wraps a device of the HAL as the runtime's device number `id`.
+    /// Wraps a device of the HAL as the runtime's device number `id`, tuned as the environment says.
     pub fn new(id: i32, hal: Arc<dyn hal::Device>) -> Result<Arc<Self>> {
+        Self::tuned(id, hal, &Tuning::from_env())
+    }
+
+    /// As [`Self::new`], tuned as `tuning` says.
+    pub fn tuned(id: i32, hal: Arc<dyn hal::Device>, tuning: &Tuning) -> Result<Arc<Self>> {
         let memory = Arc::new(Memory::new(&hal)?);
         let timelines = Arc::new(Timelines::new());
         let staging = Staging::new(memory.clone(), timelines.clone());
@@ -80,6 +96,10 @@ impl Device {
             return Err(Error::unsupported("the device has no queue for kernels"));
         }
         Ok(Arc::new(Self {
+            copy_kernel: CopyKernel::new(tuning.copy_kernel, hal.as_ref()),
+            copy_threads: CopyThreads::new(tuning),
+            spin: tuning.spin.unwrap_or_else(|| spin_for(hal.as_ref())),
+            mapped_up_to: tuning.mapped_up_to.unwrap_or(u64::MAX),
             id,
             hal,
             memory,
@@ -242,11 +262,6 @@ impl Device {
         self.hal.health()
     }
 
-    /// Whether polling costs the device nothing: it does where the host's processor is the device.
-    pub(crate) fn may_poll(&self) -> bool {
-        self.properties().device_type != DeviceType::Software
-    }
-
     /// Workspaces that threads have taken.
     pub(crate) fn workspaces_in_use(&self) -> &InUse {
         &self.workspaces_in_use
@@ -264,6 +279,22 @@ impl Device {
         &self.staging
     }
 
+    /// The kernel for a copy of `size` bytes within the device; `None` where the copy command is to
+    /// do it.
+    pub(crate) fn copy_kernel_for(&self, size: u64) -> Option<&Shaders> {
+        self.copy_kernel.for_copy_of(size, self.hal.as_ref())
+    }
+
+    /// The threads that copy host memory.
+    pub(crate) fn copy_threads(&self) -> &CopyThreads {
+        &self.copy_threads
+    }
+
+    /// Writes of more bytes than this go through staging, even where the host sees the memory.
+    pub(crate) fn mapped_up_to(&self) -> u64 {
+        self.mapped_up_to
+    }
+
     /// Makes imported host memory an allocation; its address.
     pub(crate) fn adopt(&self, import: Import) -> Result<u64> {
         self.memory.adopt(import)
@@ -272,15 +303,12 @@ impl Device {
     /// Waits for a point that has been submitted.
     pub(crate) fn wait(&self, point: Point, deadline: Deadline) -> Result<()> {
         let timeline = self.timelines.get(point.timeline)?;
-        if self.may_poll() {
-            let end = std::time::Instant::now() + super::stream::POLL;
-            while !timeline.is_complete(point.value)? {
-                if std::time::Instant::now() >= end {
-                    return timeline.wait(point.value, deadline);
-                }
+        let spin = deadline.remaining().map_or(self.spin, |left| left.min(self.spin));
+        if !spin.is_zero() {
+            let end = Instant::now() + spin;
+            while !timeline.is_complete(point.value)? && Instant::now() < end {
                 std::hint::spin_loop();
             }
-            return Ok(());
         }
         timeline.wait(point.value, deadline)
     }
@@ -391,6 +419,14 @@ impl Device {
 
     fn run_deferred(&self) {
         self.deferred.run_passed(|point| self.timelines.has_passed(point));
+    }
+}
+
+fn spin_for(device: &dyn hal::Device) -> Duration {
+    match device.properties().device_type {
+        // Whoever spins takes the processor from the device.
+        DeviceType::Software => Duration::ZERO,
+        _ => SPIN,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Access to device memory through the host's mapping of it, once the device is done with it. The
 //! allocation is held meanwhile, so work of other streams on it comes after.
 
-use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -11,46 +10,43 @@ use super::timeline::Point;
 use crate::Result;
 use crate::hal::Deadline;
 
-/// Lets `fill` write the `size` bytes at `address` if the host sees them. If work on them is in
-/// flight, it is awaited if `wait` says so. Whether it was done.
+/// Lets `fill` write the `size` bytes at `address` where the host sees them, if it does. If work on
+/// them is in flight, it is awaited if `wait` says so. Whether it was done.
+///
+/// Until `fill` returns the bytes are its own: the allocation is held and idle, so neither the device
+/// nor another copy uses them.
 pub(crate) fn write(
     device: &Arc<Device>,
     address: u64,
     size: u64,
     wait: bool,
-    fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+    fill: impl FnOnce(*mut u8),
 ) -> Result<bool> {
     let mut fill = Some(fill);
     access(device, address, size, Access { writes: true, wait, cached: false }, |buffer, range| {
-        // SAFETY: `range` is inside the mapping; the allocation is held and idle, so neither device
-        // nor another copy uses these bytes, and no reference to them exists.
-        let bytes = unsafe {
-            std::slice::from_raw_parts_mut(range.host.cast::<MaybeUninit<u8>>(), size as usize)
-        };
         if let Some(fill) = fill.take() {
-            fill(bytes);
+            fill(range.host);
         }
         buffer.flush(range.offset..range.offset + size)
     })
 }
 
-/// Lets `take` read the `size` bytes at `address` if the host sees them and reads them at its
-/// memory's speed. Work that writes them is awaited. Whether it was done.
+/// Lets `take` read the `size` bytes at `address` where the host sees them, if it does and reads them
+/// at its memory's speed. Work that writes them is awaited. Whether it was done.
+///
+/// Until `take` returns, nobody writes to the bytes.
 pub(crate) fn read(
     device: &Arc<Device>,
     address: u64,
     size: u64,
-    take: impl FnOnce(&[u8]),
+    take: impl FnOnce(*const u8),
 ) -> Result<bool> {
     let mut take = Some(take);
     let how = Access { writes: false, wait: true, cached: true };
     access(device, address, size, how, |buffer, range| {
         buffer.invalidate(range.offset..range.offset + size)?;
-        // SAFETY: as in `write`; memory of the driver is initialised in Rust's sense, as it comes
-        // from outside the language.
-        let bytes = unsafe { std::slice::from_raw_parts(range.host.cast_const(), size as usize) };
         if let Some(take) = take.take() {
-            take(bytes);
+            take(range.host.cast_const());
         }
         Ok(())
     })

@@ -2,11 +2,14 @@
 
 mod append_only;
 mod attributes;
+mod copiers;
 pub mod copy;
+mod copy_kernel;
 mod deferred;
 mod device;
 mod event;
 mod function;
+mod host_copy;
 mod launch;
 mod mapped;
 mod memory;
@@ -20,6 +23,7 @@ pub mod system;
 pub mod tensor;
 pub mod thread;
 mod timeline;
+mod tuning;
 mod usage;
 mod value;
 mod visible;
@@ -33,4 +37,5 @@ pub use function::Function;
 pub use launch::Launch;
 pub use stream::Stream;
 pub use tensor::{DeviceRef, TensorView};
+pub use tuning::Tuning;
 pub use value::Value;

@@ -72,6 +72,11 @@ impl Runs {
         Ok(runs)
     }
 
+    /// Whether all bytes lie side by side.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.dims.is_empty()
+    }
+
     /// Bytes not yet taken.
     pub(crate) fn left(&self) -> u64 {
         self.left

@@ -72,13 +72,22 @@ impl Chunk {
         self.buffer.flush(start..start + len)
     }
 
-    /// The first `len` bytes, which the device has finished writing.
-    pub(crate) fn read(&self, len: u64) -> Result<&[u8]> {
+    /// Where the host writes the first `len` bytes, before it calls [`Self::written`].
+    pub(crate) fn target(&mut self, len: u64) -> Result<*mut u8> {
+        self.check(0, len)?;
+        Ok(self.host.as_ptr())
+    }
+
+    /// The host has written the first `len` bytes for the device to read.
+    pub(crate) fn written(&self, len: u64) -> Result<()> {
+        self.buffer.flush(self.offset..self.offset + len)
+    }
+
+    /// Where the host reads the first `len` bytes, which the device has finished writing.
+    pub(crate) fn source(&self, len: u64) -> Result<*const u8> {
         self.check(0, len)?;
         self.buffer.invalidate(self.offset..self.offset + len)?;
-        // SAFETY: `check` keeps the slice inside the chunk; the device is done with it (the caller
-        // waited) and nobody else uses it.
-        Ok(unsafe { std::slice::from_raw_parts(self.host.as_ptr(), len as usize) })
+        Ok(self.host.as_ptr())
     }
 
     fn check(&self, offset: u64, len: u64) -> Result<()> {

@@ -23,9 +23,6 @@ use crate::{DlhalStatus, Error, Result};
 const LARGEST_BATCH: u32 = 256;
 /// Batches in flight beyond this make recording wait for the oldest: the bound on the backlog.
 const MAX_IN_FLIGHT: usize = 32;
-/// How long a synchronise polls before it sleeps. A sleep and wake-up costs about as much.
-pub(crate) const POLL: std::time::Duration = std::time::Duration::from_micros(40);
-
 /// A stream of one device. May be used from any thread.
 pub struct Stream {
     device: Arc<Device>,
@@ -76,6 +73,8 @@ pub(crate) struct Recording<'a> {
     pub(crate) bound: &'a [Bound<'a>],
     /// Passed once the command is done.
     pub(crate) point: Point,
+    /// The stages in which the command runs: at first those that it was announced with.
+    pub(crate) stages: Stages,
     uploads: &'a mut Uploads,
     device: &'a Device,
     host_reads: bool,
@@ -157,11 +156,12 @@ impl Stream {
         self.tag.store(tag, Ordering::Relaxed);
     }
 
-    /// Records one command that uses `uses`, after everything that it must come after.
+    /// Records one command that uses `uses`, after everything that it must come after. It runs in
+    /// `stages`, unless it says otherwise while it is recorded ([`Recording::stages`]).
     pub(crate) fn record<R>(
         &self,
         uses: &[Use<'_>],
-        stage: Stages,
+        stages: Stages,
         command: impl FnOnce(&mut Recording<'_>) -> Result<R>,
     ) -> Result<R> {
         loop {
@@ -186,7 +186,7 @@ impl Stream {
                 return Err(Error::internal("no open batch"));
             };
             if order.needs_barrier {
-                commands.barrier(recorder.stages, Stages::TRANSFER | Stages::COMPUTE)?;
+                commands.barrier(recorder.stages, Stages::ON_DEVICE)?;
                 recorder.covered = recorder.sequence;
                 recorder.stages = Stages::NONE;
             }
@@ -195,19 +195,22 @@ impl Stream {
                 commands,
                 bound: &bound,
                 point,
+                stages,
                 uploads: &mut recorder.uploads,
                 device: &self.device,
                 host_reads: false,
             };
             let result = command(&mut recording);
             let host_reads = recording.host_reads;
+            // What a command that failed has recorded is unknown.
+            let stages = if result.is_ok() { recording.stages } else { Stages::ON_DEVICE };
             let mapped = bound
                 .iter()
                 .zip(uses)
                 .any(|(bound, used)| used.writes && bound.buffer.mapping().is_some());
             recorder.sequence += 1;
             recorder.commands += 1;
-            recorder.stages |= stage;
+            recorder.stages |= stages;
             recorder.host_reads |= mapped || host_reads;
             drop(bound);
             let access = Access { point, sequence: recorder.sequence };
@@ -428,7 +431,7 @@ impl Stream {
         // Neither the batch's waits nor its barriers were made.
         recorder.seen.clear();
         recorder.covered = 0;
-        recorder.stages = Stages::TRANSFER | Stages::COMPUTE;
+        recorder.stages = Stages::ON_DEVICE;
         let timeline = self.timeline()?;
         timeline.wait(timeline.submitted(), Deadline::Never)?;
         for wait in &recorder.waits {
@@ -451,7 +454,7 @@ impl Stream {
             return self.queue.submit(&Submission { waits, command_buffers: &[], signals });
         };
         if recorder.host_reads {
-            commands.barrier(Stages::TRANSFER | Stages::COMPUTE, Stages::HOST)?;
+            commands.barrier(Stages::ON_DEVICE, Stages::HOST)?;
         }
         commands.finish()?;
         self.queue.submit(&Submission { waits, command_buffers: &[&*commands], signals })

@@ -28,6 +28,40 @@ pub(crate) fn any_size_at_any_offset(api: &Api) {
     api.device.free(address).unwrap();
 }
 
+/// Between two tensors and within one; the gaps between the copies must not change.
+pub(crate) fn within_the_device_at_any_offset(api: &Api) {
+    let stream = api.stream();
+    let lens = [1usize, 15, 16, 31, 63, 64, 65, 79, 96, 257, 4099, 65_536, 150_001];
+    let places = |first: usize| {
+        lens.iter().scan(first, |next, len| {
+            let place = *next;
+            *next += (len + 64).next_multiple_of(64);
+            Some(place)
+        })
+    };
+    let room = 300_000;
+    let bytes = pattern(room);
+    let (a, b) = (api.alloc(room as u64), api.alloc(room as u64));
+    api.write(a, &bytes, &stream).unwrap();
+    let offsets = [0usize, 1, 2, 3, 4, 16, 30];
+    for (from, to) in offsets.iter().flat_map(|a| offsets.iter().map(move |b| (*a, *b))) {
+        let mut expected = vec![0xAA; room];
+        api.write(b, &expected, &stream).unwrap();
+        for ((len, from), to) in lens.iter().zip(places(from)).zip(places(to)) {
+            api.move_bytes(a + from as u64, b + to as u64, *len as i64, &stream).unwrap();
+            expected[to..to + len].copy_from_slice(&bytes[from..from + len]);
+        }
+        assert!(api.read(b, room, &stream).unwrap() == expected, "from {from} to {to}");
+        let half = room / 2;
+        let len = half - 64;
+        api.move_bytes(b + from as u64, b + (half + to) as u64, len as i64, &stream).unwrap();
+        expected.copy_within(from..from + len, half + to);
+        assert!(api.read(b, room, &stream).unwrap() == expected, "within, from {from} to {to}");
+    }
+    api.device.free(a).unwrap();
+    api.device.free(b).unwrap();
+}
+
 pub(crate) fn strided_in_every_direction(api: &Api) {
     let stream = api.stream();
     let dtype = DataType::new(DataType::FLOAT, 32);

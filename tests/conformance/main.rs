@@ -29,6 +29,7 @@ type Behaviour = fn(&Api);
 /// The behaviours. Each takes a device and asserts.
 const SUITE: &[(&str, Behaviour)] = &[
     ("copies::any_size_at_any_offset", copies::any_size_at_any_offset),
+    ("copies::within_the_device_at_any_offset", copies::within_the_device_at_any_offset),
     ("copies::strided_in_every_direction", copies::strided_in_every_direction),
     ("copies::large", copies::large),
     ("copies::pinned", copies::pinned),
@@ -70,8 +71,19 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("streams::freed_before_its_copy_runs", streams::freed_before_its_copy_runs),
     ("streams::threads_share_a_device", streams::threads_share_a_device),
     ("streams::threads_share_a_stream", streams::threads_share_a_stream),
+    ("streams::mixed_copies_keep_every_byte", streams::mixed_copies_keep_every_byte),
     ("streams::streams_hand_memory_over", streams::streams_hand_memory_over),
     ("streams::backlog_is_bounded", streams::backlog_is_bounded),
+];
+
+const EVERY_FALLBACK: &[&str] = &[
+    "DLHAL_FORCE_FENCES",
+    "DLHAL_FORCE_DESCRIPTOR_POOLS",
+    "DLHAL_FORCE_RESERVED_ADDRESSES",
+    "DLHAL_FORCE_NO_HOST_IMPORT",
+    "DLHAL_FORCE_OWN_BUDGET",
+    "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
+    "DLHAL_FORCE_ONE_QUEUE",
 ];
 
 #[test]
@@ -115,16 +127,53 @@ fn with_one_queue() {
 }
 
 #[test]
+fn with_copies_by_a_kernel() {
+    suite_with(&["DLHAL_COPY_KERNEL"]);
+}
+
+#[test]
+fn with_copies_by_a_kernel_and_without_anything_optional() {
+    suite_with(&[EVERY_FALLBACK, &["DLHAL_COPY_KERNEL"]].concat());
+}
+
+#[test]
+fn with_copies_by_the_copy_command() {
+    suite_with(&["DLHAL_COPY_KERNEL=0"]);
+}
+
+#[test]
+fn with_host_memory_copied_by_several_threads() {
+    suite_with(&["DLHAL_COPY_THREADS=4", "DLHAL_COPY_SLICE=50001", "DLHAL_STREAM_FROM=0"]);
+}
+
+#[test]
+fn with_host_memory_copied_by_several_threads_through_staging() {
+    suite_with(&["DLHAL_COPY_THREADS=4", "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY"]);
+}
+
+#[test]
+fn with_host_memory_copied_by_the_caller_alone() {
+    suite_with(&["DLHAL_COPY_THREADS=1"]);
+}
+
+#[test]
+fn with_writes_through_staging() {
+    suite_with(&["DLHAL_MAPPED_UP_TO=0"]);
+}
+
+#[test]
+fn with_a_fence_for_each_submission_and_waits_that_spin() {
+    suite_with(&["DLHAL_COMPLETION_FENCES", "DLHAL_SPIN_US=50"]);
+}
+
+#[test]
+fn without_completion_fences_and_with_waits_that_sleep() {
+    suite_with(&["DLHAL_COMPLETION_FENCES=0", "DLHAL_SPIN_US=0"]);
+}
+
+#[test]
 fn without_anything_optional() {
-    suite_with(&[
-        "DLHAL_FORCE_FENCES",
-        "DLHAL_FORCE_DESCRIPTOR_POOLS",
-        "DLHAL_FORCE_RESERVED_ADDRESSES",
-        "DLHAL_FORCE_NO_HOST_IMPORT",
-        "DLHAL_FORCE_OWN_BUDGET",
-        "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
-        "DLHAL_FORCE_ONE_QUEUE",
-    ]);
+    suite_with(EVERY_FALLBACK);
 }
 
 #[test]
@@ -164,9 +213,10 @@ fn shut_down_without_complaint() {
     assert!(messages.is_empty(), "{}", messages.join("\n"));
 }
 
-/// Runs the suite with fallbacks forced.
+/// Runs the suite with switches on, or set to what follows a `=`.
 fn suite_with(switches: &[&str]) {
-    let environment: Vec<_> = switches.iter().map(|switch| (*switch, "1")).collect();
+    let environment: Vec<_> =
+        switches.iter().map(|switch| switch.split_once('=').unwrap_or((switch, "1"))).collect();
     in_a_process("on_the_first_device", &environment);
 }
 

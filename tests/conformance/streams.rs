@@ -69,6 +69,82 @@ fn work(api: &Api, stream: &std::sync::Arc<dlhal::runtime::Stream>, thread: u64)
     }
 }
 
+/// Threads with two streams each mix copies of all kinds, launches and frees, of sizes from bytes to
+/// megabytes at any offset; a copy on the host says what every byte must be.
+pub(crate) fn mixed_copies_keep_every_byte(api: &Api) {
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            scope.spawn(move || mix(api, thread));
+        }
+    });
+}
+
+fn mix(api: &Api, thread: u64) {
+    const ROOM: usize = 5 << 20;
+    let streams = [api.stream(), api.stream()];
+    let add = add_function();
+    let mut state = thread * 0x9E37_79B9 + 7;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let fill = |seed: usize, len: usize| -> Vec<u8> {
+        (0..len).map(|i| (i.wrapping_mul(seed | 1) >> 3) as u8).collect()
+    };
+    let fresh = |seed: usize| {
+        let bytes = fill(seed, ROOM);
+        let address = api.alloc(ROOM as u64);
+        api.write(address, &bytes, &streams[seed % 2]).unwrap();
+        (address, bytes)
+    };
+    let mut tensors: Vec<(u64, Vec<u8>)> = (0..3).map(&fresh).collect();
+    for round in 0..rounds(60, 2000) {
+        let stream = &streams[random(2)];
+        let most = [100, 5000, 300_000, ROOM / 2][random(4)];
+        let len = random(most) + 1;
+        let (from, to) = (random(ROOM - len + 1), random(ROOM - len + 1));
+        let (one, other) = (random(3), random(3));
+        match random(6) {
+            0 => {
+                let bytes = fill(round, len);
+                let (address, model) = &mut tensors[one];
+                api.write(*address + to as u64, &bytes, stream).unwrap();
+                model[to..to + len].copy_from_slice(&bytes);
+            }
+            1 => {
+                let (address, model) = &tensors[one];
+                let got = api.read(address + from as u64, len, stream).unwrap();
+                assert!(got == model[from..from + len], "{len} at {from}");
+            }
+            2 => {
+                api.device.free(tensors[one].0).unwrap();
+                tensors[one] = fresh(round);
+            }
+            3 => {
+                // C = A + A over whole words of the model: the sum of equal floats is exact.
+                let n = random(10_000) + 1;
+                let (address, model) = &mut tensors[one];
+                let values = floats(thread as f32, n);
+                api.write(*address, &values, stream).unwrap();
+                let args = add_args(*address, *address, *address, n as i64);
+                api.launch(&add, &args, stream).unwrap();
+                model[..4 * n].copy_from_slice(&floats(2.0 * thread as f32, n));
+            }
+            _ => {
+                let bytes = tensors[one].1[from..from + len].to_vec();
+                let source = tensors[one].0 + from as u64;
+                let (address, model) = &mut tensors[other];
+                api.move_bytes(source, *address + to as u64, len as i64, stream).unwrap();
+                model[to..to + len].copy_from_slice(&bytes);
+            }
+        }
+    }
+    for (address, model) in tensors {
+        assert!(api.read(address, ROOM, &streams[0]).unwrap() == model);
+        api.device.free(address).unwrap();
+    }
+}
+
 /// Each stream doubles what the one before left, without a synchronise between them.
 pub(crate) fn streams_hand_memory_over(api: &Api) {
     let streams: Vec<_> = (0..4).map(|_| api.stream()).collect();

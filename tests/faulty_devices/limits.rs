@@ -171,6 +171,13 @@ pub(crate) fn too_large_at_once() {
     api.device.free(address).unwrap();
 }
 
+pub(crate) fn copies_by_a_kernel() {
+    let api = api();
+    copies::within_the_device_at_any_offset(&api);
+    copies::large(&api);
+    copies::strided_in_every_direction(&api);
+}
+
 pub(crate) fn copies_where_memory_is_not_coherent() {
     let api = api();
     copies::any_size_at_any_offset(&api);

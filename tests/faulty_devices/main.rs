@@ -72,6 +72,13 @@ fn a_buffer_larger_than_a_binding_may_be_is_used_at_both_ends() {
 }
 
 #[test]
+fn copies_by_a_kernel_keep_within_small_limits() {
+    let limits = "DLHAL_FAULT_LIMITS=maxStorageBufferRange=1048576,\
+                  minStorageBufferOffsetAlignment=256,maxComputeWorkGroupCount[0]=3";
+    in_a_process("kernel_copies", &[limits, "DLHAL_COPY_KERNEL=1"]);
+}
+
+#[test]
 fn an_allocation_that_the_driver_refuses_by_its_size_is_out_of_memory() {
     in_a_process("too_large_at_once", &["DLHAL_FAULT_LIMITS=maxMemoryAllocationSize=1073741824"]);
 }
@@ -84,6 +91,9 @@ fn every_copy_flushes_and_invalidates_where_memory_is_not_coherent() {
     }
     let unmapped = "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY=1";
     in_a_process("incoherent", &["DLHAL_FAULT_NONCOHERENT=1", unmapped]);
+    let threads = "DLHAL_COPY_THREADS=4";
+    in_a_process("incoherent", &["DLHAL_FAULT_NONCOHERENT=1", threads]);
+    in_a_process("incoherent", &["DLHAL_FAULT_NONCOHERENT=1", threads, unmapped]);
 }
 
 #[test]
@@ -103,9 +113,21 @@ fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_in_the_fallba
 }
 
 #[test]
+fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_with_what_hardware_gets() {
+    let switches = [
+        "DLHAL_COMPLETION_FENCES=1",
+        "DLHAL_COPY_KERNEL=1",
+        "DLHAL_SPIN_US=50",
+        "DLHAL_MAPPED_UP_TO=0",
+    ];
+    in_a_process("sweep", &switches);
+}
+
+#[test]
 fn launches_without_a_synchronise_create_no_more_objects() {
     in_a_process("flat", &[]);
     in_a_process("flat", &["DLHAL_FORCE_FENCES=1", "DLHAL_FORCE_DESCRIPTOR_POOLS=1"]);
+    in_a_process("flat", &["DLHAL_COMPLETION_FENCES=1", "DLHAL_SPIN_US=50"]);
 }
 
 /// Without validation, which keeps books of its own.
@@ -131,6 +153,7 @@ macro_rules! children {
 children! {
     full: limits::a_full_device;
     pinned_to_the_end: limits::pinned_to_the_end;
+    kernel_copies: limits::copies_by_a_kernel;
     budget: limits::the_budget_holds_together;
     available_falls: limits::available_memory_falls;
     few_objects: limits::few_memory_objects;

@@ -3,7 +3,7 @@
 use dlhal::module::DataType;
 use dlhal::null::Options;
 use dlhal::runtime::copy::{Side, copy};
-use dlhal::runtime::{DeviceRef, TensorView, thread};
+use dlhal::runtime::{DeviceRef, TensorView, Tuning, thread};
 use dlhal::{DlhalStatus, Result};
 
 use crate::support::{Rig, assert_error, host, on_device};
@@ -44,13 +44,67 @@ fn any_size_at_any_offset_arrives_and_nothing_else_changes() {
 
 #[test]
 fn large_copies_go_through_bounded_staging() {
-    let rig = Rig::new(Options::default());
+    large_copies(&Tuning { copy_threads: Some(1), ..Tuning::default() });
+}
+
+#[test]
+fn large_copies_by_several_threads_go_through_bounded_staging() {
+    large_copies(&Tuning { copy_threads: Some(4), ..Tuning::default() });
+}
+
+fn large_copies(tuning: &Tuning) {
+    let rig = Rig::tuned(Options::default(), tuning);
     let stream = thread::stream(&rig.device).unwrap();
     let bytes = pattern(150 << 20);
     let address = rig.alloc(bytes.len() as u64);
     rig.write(address, &bytes, &stream).unwrap();
     assert!(rig.read(address, bytes.len(), &stream).unwrap() == bytes);
     assert!(rig.device.memory_statistics().staging_bytes <= 64 << 20);
+}
+
+#[test]
+fn strided_tensors_are_copied_whole_by_several_threads() {
+    let bytes = pattern(12 << 20);
+    for mapped in [false, true] {
+        let tuning = Tuning { copy_threads: Some(4), copy_slice: Some(4096), ..Tuning::default() };
+        let options = Options { map_device_memory: mapped, ..Options::default() };
+        let rig = Rig::tuned(options, &tuning);
+        let stream = thread::stream(&rig.device).unwrap();
+        let address = rig.alloc(bytes.len() as u64);
+        // Every second row of 3,000 bytes, on either side.
+        let (rows, columns) = (1500, 3000);
+        let (wide, packed) = ([2 * columns, 1], [columns, 1]);
+        let shape = [rows, columns];
+        let view = |device, data, strides| {
+            TensorView::new(device, data, 0, &shape, Some(strides), crate::common::byte()).unwrap()
+        };
+        let row =
+            |place: i64| place as usize * columns as usize..(place + 1) as usize * columns as usize;
+        for (on_host, on_the_device) in [(&wide, &packed), (&packed, &wide)] {
+            rig.write(address, &vec![0xEE; bytes.len()], &stream).unwrap();
+            let host = view(DeviceRef::cpu(), bytes.as_ptr() as u64, &on_host[..]);
+            let device = view(DeviceRef::vulkan(0), address, &on_the_device[..]);
+            let device_side = Side { view: device, device: Some(&rig.device) };
+            // SAFETY: the source is a vector that outlives the call.
+            unsafe { copy(&Side { view: host, device: None }, &device_side, &stream) }.unwrap();
+            let mut back = vec![0xDD; bytes.len()];
+            let target = view(DeviceRef::cpu(), back.as_mut_ptr() as u64, &on_host[..]);
+            // SAFETY: as above.
+            unsafe { copy(&device_side, &Side { view: target, device: None }, &stream) }.unwrap();
+            let there = rig.read(address, bytes.len(), &stream).unwrap();
+            let step = |strides: &[i64; 2]| strides[0] / columns;
+            for index in 0..rows {
+                let expected = &bytes[row(index * step(on_host))];
+                assert!(there[row(index * step(on_the_device))] == *expected, "row {index}");
+                assert!(back[row(index * step(on_host))] == *expected, "row {index}, back");
+            }
+            for index in (1..2 * rows - 1).step_by(2) {
+                let gap = if step(on_host) == 2 { &back } else { &there };
+                let kept = if step(on_host) == 2 { 0xDD } else { 0xEE };
+                assert!(gap[row(index)].iter().all(|byte| *byte == kept), "gap {index}");
+            }
+        }
+    }
 }
 
 #[test]

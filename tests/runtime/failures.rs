@@ -3,7 +3,7 @@
 use dlhal::DlhalStatus;
 use dlhal::hal::{Deadline, MemoryKind};
 use dlhal::null::{Call, Options};
-use dlhal::runtime::Event;
+use dlhal::runtime::{Event, Tuning};
 
 use crate::support::{Rig, assert_error};
 
@@ -85,10 +85,20 @@ fn what_a_failed_submission_was_to_wait_for_is_awaited_by_the_next() {
 
 #[test]
 fn copies_that_fail_leave_no_staging_behind() {
-    let rig = Rig::new(Options::default());
+    copies_that_fail(1, 1 << 20);
+}
+
+#[test]
+fn copies_by_several_threads_that_fail_leave_no_staging_behind() {
+    copies_that_fail(3, 30 << 20);
+}
+
+fn copies_that_fail(threads: usize, size: usize) {
+    let tuning = Tuning { copy_threads: Some(threads), ..Tuning::default() };
+    let rig = Rig::tuned(Options::default(), &tuning);
     let stream = rig.stream();
-    let [a, b] = [0; 2].map(|_| rig.alloc(1 << 20));
-    let bytes = vec![1; 1 << 20];
+    let [a, b] = [0; 2].map(|_| rig.alloc(size as u64));
+    let bytes = vec![1; size];
     rig.write(a, &bytes, &stream).unwrap();
     rig.read(a, bytes.len(), &stream).unwrap();
     let before = rig.device.memory_statistics().staging_bytes;
@@ -99,6 +109,8 @@ fn copies_that_fail_leave_no_staging_behind() {
         assert_error(rig.read(a, bytes.len(), &stream), DlhalStatus::OutOfMemory, "Submit");
     }
     assert_eq!(rig.device.memory_statistics().staging_bytes, before);
+    rig.device.trim();
+    assert_eq!(rig.device.memory_statistics().staging_bytes, 0);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
+mod copy_kernel;
 mod failures;
 mod lifetimes;
 mod memory;

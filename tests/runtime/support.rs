@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use dlhal::null::{self, Command};
-use dlhal::runtime::Device;
+use dlhal::runtime::{Device, Tuning};
 
 pub(crate) use crate::common::{Api, assert_error, host, on_device};
 
@@ -22,8 +22,12 @@ impl Deref for Rig {
 
 impl Rig {
     pub(crate) fn new(options: null::Options) -> Self {
+        Self::tuned(options, &Tuning::default())
+    }
+
+    pub(crate) fn tuned(options: null::Options, tuning: &Tuning) -> Self {
         let null = null::Device::new(options);
-        let device = Device::new(0, null.clone()).unwrap();
+        let device = Device::tuned(0, null.clone(), tuning).unwrap();
         Self { null, api: Api { device } }
     }
 
