@@ -1,11 +1,19 @@
 //! What the operations of the device API cost on the first device: minimum, median and maximum of
 //! repeated runs. `DLHAL_VISIBLE_DEVICES` chooses the device; `cargo bench --bench device_api`.
 //!
-//! The limits of the same device, with nothing of ours in the way, are in `docs/performance.md`.
-#![allow(clippy::unwrap_used, missing_docs)]
+//! `cargo bench --bench device_api -- compare [part]` instead measures the same operations in each
+//! way that the environment can ask for, after the limits of the same device with nothing of the
+//! runtime's in the way; parts: limits, on-device, host, waits.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "parts/limits.rs"]
+mod limits;
+#[path = "parts/part.rs"]
+mod part;
+#[path = "parts/ways.rs"]
+mod ways;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +24,20 @@ use dlhal::runtime::{DeviceRef, Launch, Stream, system};
 use common::{Api, add_args, add_function};
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let after = |word: &str| {
+        let place = arguments.iter().position(|argument| argument == word)?;
+        Some(arguments.get(place + 1).map_or("", String::as_str).trim_start_matches("--bench"))
+    };
+    if let Some(wanted) = after("compare") {
+        return ways::compare(wanted);
+    }
     let api = Api { device: system::device(DeviceRef::vulkan(0)).unwrap() };
+    if let Some(name) = after(part::ARGUMENT) {
+        part::run(&api, name);
+        drop(api);
+        return system::shutdown();
+    }
     let properties = api.device.properties();
     println!("device: {} ({} {})", properties.name, properties.driver_name, properties.driver_info);
     println!("{:<44} {:>12} {:>12} {:>12}", "operation", "min", "median", "max");
