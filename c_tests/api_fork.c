@@ -80,6 +80,22 @@ static int use_it(void) {
     return check_failures ? 1 : 0;
 }
 
+/* Enough that the library's copying threads start; they sleep when it returns. */
+static void copy_much(void) {
+    const size_t size = 8 << 20;
+    char *host = malloc(size), *back = calloc(size, 1);
+    void *device = NULL;
+    REQUIRE(host && back);
+    memset(host, 7, size);
+    OK(dlhal_alloc_data_space(api_gpu, size, 64, api_f32, &device));
+    OK(api_upload(host, device, size));
+    OK(api_download(device, back, size));
+    CHECK(memcmp(host, back, size) == 0);
+    OK(dlhal_free_data_space(api_gpu, device));
+    free(host);
+    free(back);
+}
+
 static void a_child_forked_before_the_first_use_is_free(void) {
     CHECK_INT(in_fork(use_it), 0);
     CHECK_INT(use_it(), 0);
@@ -89,6 +105,7 @@ static void a_child_forked_after_it_is_refused_and_the_parent_goes_on(void) {
     int64_t shape = 4;
     DLTensor prototype = {NULL, api_gpu, 1, api_f32, &shape, NULL, 0};
     api_use(&parents);
+    copy_much();
     OK(dlhal_tensor_allocate(&prototype, &exported));
     REQUIRE(exported);
     /* With work in flight, which the child must not wait for. */
@@ -103,6 +120,7 @@ static void a_child_forked_after_it_is_refused_and_the_parent_goes_on(void) {
     CHECK_INT(in_fork(what_needs_no_device), 0);
     CHECK_INT(in_fork(run_anew), 0);
     float got[1024];
+    copy_much();
     OK(dlhal_stream_sync(api_gpu, parents.stream));
     OK(api_download(parents.y, got, sizeof got));
     CHECK(got[0] == 53 && got[1023] == 53);
@@ -111,6 +129,7 @@ static void a_child_forked_after_it_is_refused_and_the_parent_goes_on(void) {
 
 int main(int argc, char **argv) {
     program = argv[0];
+    setenv("DLHAL_COPY_THREADS", "3", 0);
     if (argc > 1) return use_it();
     a_child_forked_before_the_first_use_is_free();
     a_child_forked_after_it_is_refused_and_the_parent_goes_on();
