@@ -85,11 +85,13 @@ impl Limits {
             report_bytes(&format!("{name}, copy command"), times, REPEATS * SIZE);
         }
         let kernel = self.copy_kernel();
-        let count = (SIZE / 16) as u32;
+        let most = self.device.properties().kernel.max_storage_buffer_range;
+        let size = (SIZE as u64).min(most) / 16 * 16;
+        let count = (size / 16) as u32;
         let constants: Vec<u8> = [0, 0, count].into_iter().flat_map(u32::to_le_bytes).collect();
         for groups in [528, 1056, 2112, 4224, 8448, 16_896, 32_768] {
             let copy = self.recording(REPEATS, |commands| {
-                let whole = |buffer| BufferRange { buffer, offset: 0, size: SIZE as u64 };
+                let whole = |buffer| BufferRange { buffer, offset: 0, size };
                 commands
                     .dispatch(&Dispatch {
                         executable: &kernel,
@@ -103,7 +105,7 @@ impl Limits {
             report_bytes(
                 &format!("device to device, kernel, {groups} groups"),
                 times,
-                REPEATS * SIZE,
+                REPEATS * size as usize,
             );
         }
     }

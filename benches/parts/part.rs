@@ -23,7 +23,7 @@ fn on_device(api: &Api) {
     let stream = api.stream();
     let most = 256 << 20;
     let [a, b] = [0; 2].map(|_| api.alloc(most + 64));
-    let mut copy = |name: &str, size: u64, skip: u64| {
+    let copy = |name: &str, size: u64, skip: u64| {
         // Several copies to one wait, as in a program that does not wait for each.
         let repeats = 10;
         let times = measure(10, || {
