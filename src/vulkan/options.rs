@@ -7,7 +7,8 @@ use std::ffi::OsString;
 pub(crate) struct Options {
     /// `DLHAL_VULKAN_LOADER`: the only loader to try.
     pub(crate) loader: Option<OsString>,
-    /// `DLHAL_VALIDATION`: turn the Khronos validation layer on.
+    /// `DLHAL_VALIDATION` or TVM's `TVM_VULKAN_ENABLE_VALIDATION_LAYERS`: turn the Khronos
+    /// validation layer on.
     pub(crate) validation: bool,
     /// `DLHAL_DISABLE_IMPLICIT_LAYERS`: keep overlays and capture tools out.
     pub(crate) disable_implicit_layers: bool,
@@ -15,7 +16,7 @@ pub(crate) struct Options {
     pub(crate) robust_buffer_access: bool,
     /// `DLHAL_FORCE_FENCES`
     pub(crate) force_fences: bool,
-    /// `DLHAL_FORCE_DESCRIPTOR_POOLS`
+    /// `DLHAL_FORCE_DESCRIPTOR_POOLS` or TVM's `TVM_VULKAN_DISABLE_PUSH_DESCRIPTOR`
     pub(crate) force_descriptor_pools: bool,
     /// `DLHAL_FORCE_RESERVED_ADDRESSES`
     pub(crate) force_reserved_addresses: bool,
@@ -51,13 +52,17 @@ impl Options {
                 false
             }),
         };
+        let tvm_switch =
+            |name: &str| lookup(name).is_some_and(|v| parse_tvm_switch(&v.to_string_lossy()));
         let options = Self {
             loader: lookup("DLHAL_VULKAN_LOADER").filter(|path| !path.is_empty()),
-            validation: switch("DLHAL_VALIDATION"),
+            validation: switch("DLHAL_VALIDATION")
+                || tvm_switch("TVM_VULKAN_ENABLE_VALIDATION_LAYERS"),
             disable_implicit_layers: switch("DLHAL_DISABLE_IMPLICIT_LAYERS"),
             robust_buffer_access: switch("DLHAL_ROBUST_BUFFER_ACCESS"),
             force_fences: switch("DLHAL_FORCE_FENCES"),
-            force_descriptor_pools: switch("DLHAL_FORCE_DESCRIPTOR_POOLS"),
+            force_descriptor_pools: switch("DLHAL_FORCE_DESCRIPTOR_POOLS")
+                || tvm_switch("TVM_VULKAN_DISABLE_PUSH_DESCRIPTOR"),
             force_reserved_addresses: switch("DLHAL_FORCE_RESERVED_ADDRESSES"),
             force_no_host_import: switch("DLHAL_FORCE_NO_HOST_IMPORT"),
             force_own_budget: switch("DLHAL_FORCE_OWN_BUDGET"),
@@ -75,6 +80,11 @@ fn parse_switch(value: &str) -> Option<bool> {
         "" | "0" | "false" | "off" | "no" => Some(false),
         _ => None,
     }
+}
+
+/// As TVM reads its variables: any integer but zero is on.
+fn parse_tvm_switch(value: &str) -> bool {
+    value.trim().parse::<i64>().is_ok_and(|number| number != 0)
 }
 
 #[cfg(test)]
@@ -112,6 +122,21 @@ mod tests {
             *field(&mut expected) = true;
             assert_eq!(parse(&[(name, "1")]), (expected, Vec::new()), "{name}");
             assert_eq!(parse(&[(name, "0")]), (Options::default(), Vec::new()), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_names_of_tvm_do_the_same() {
+        for (ours, tvms) in [
+            ("DLHAL_VALIDATION", "TVM_VULKAN_ENABLE_VALIDATION_LAYERS"),
+            ("DLHAL_FORCE_DESCRIPTOR_POOLS", "TVM_VULKAN_DISABLE_PUSH_DESCRIPTOR"),
+        ] {
+            for value in ["1", "2", "-1"] {
+                assert_eq!(parse(&[(tvms, value)]), parse(&[(ours, "1")]), "{tvms}={value}");
+            }
+            for value in ["", "0", "yes"] {
+                assert_eq!(parse(&[(tvms, value)]), parse(&[]), "{tvms}={value}");
+            }
         }
     }
 
