@@ -122,3 +122,33 @@ def test_pinned_memory_by_its_scope(dev, rng):
     tensor = rt.empty((100,), "float32", dev, mem_scope="host")
     tensor.copyfrom(host)
     np.testing.assert_array_equal(tensor.numpy(), host)
+
+
+def aligned(host):
+    """The same numbers where TVM takes them by DLPack: at a multiple of 64 bytes."""
+    room = np.empty(host.nbytes + 64, "uint8")
+    start = -room.ctypes.data % 64
+    copy = room[start : start + host.nbytes].view(host.dtype).reshape(host.shape)
+    copy[...] = host
+    return copy
+
+
+def test_numpy_arrays_come_in_by_dlpack(dev, rng):
+    host = aligned(numbers(rng, (33, 16), "float32"))
+    tensor = rt.empty(host.shape, "float32", dev)
+    rt.from_dlpack(host).copyto(tensor)
+    np.testing.assert_array_equal(tensor.numpy(), host)
+
+
+def test_torch_tensors_come_in_by_dlpack(dev):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    host = torch.randn(33, 16)
+    tensor = rt.empty(tuple(host.shape), "float32", dev)
+    rt.from_dlpack(host).copyto(tensor)
+    np.testing.assert_array_equal(tensor.numpy(), host.numpy())
+    # Rows from the middle, which start behind their storage's first byte.
+    part = rt.empty((10, 16), "float32", dev)
+    rt.from_dlpack(host[5:15]).copyto(part)
+    np.testing.assert_array_equal(part.numpy(), host[5:15].numpy())
+    back = torch.from_dlpack(part.copyto(tvm.cpu()))
+    assert torch.equal(back, host[5:15])
