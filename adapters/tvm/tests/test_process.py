@@ -1,0 +1,178 @@
+"""How the package behaves in a process: loading, choosing who serves, threads, ends."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import dlhal_tvm
+import pytest
+import tvm
+from conftest import MODULES, run_python
+
+USE = f"""
+import numpy as np, tvm, tvm.runtime as rt
+dev = tvm.vulkan(0)
+load = tvm.get_global_func("ffi.Module.load_from_bytes.vulkan")
+module = load(open({str(MODULES / "v0.6.1/demo.bin")!r}, "rb").read())
+saxpy = module["saxpy"]
+x = rt.tensor(np.ones(4096, "float32"), dev)
+y = rt.tensor(np.ones(4096, "float32"), dev)
+stream = dev.create_raw_stream()
+tvm.get_global_func("__tvm_set_device")(7, 0)
+"""
+LAUNCH = "saxpy(x, y, 2.0, 4096, 64, 64)\n"
+CHECK = "assert (y.numpy() == 3).all()\nprint('right')\n"
+STATUS = "import tvm, dlhal_tvm\nprint(dlhal_tvm.serving())\n"
+
+
+def test_it_loads_by_itself():
+    assert run_python(STATUS) == "dlhal\n"
+    assert run_python(USE + LAUNCH + CHECK) == "right\n"
+
+
+def test_it_serves_where_only_the_runtime_is_loaded():
+    only_runtime = {"TVM_USE_RUNTIME_LIB": "1"}
+    code = USE + LAUNCH + CHECK + "assert tvm._RUNTIME_ONLY\n"
+    assert run_python(code, only_runtime) == "right\n"
+
+
+def test_it_can_be_kept_out():
+    assert run_python(STATUS, {"DLHAL_TVM": "off"}) == "none\n"
+    assert run_python(STATUS, {"TVM_DEVICE_BACKEND_AUTOLOAD": "0"}) == "none\n"
+    assert "DLHAL_TVM=off" in run_python("import tvm, dlhal_tvm; print(dlhal_tvm.diagnose())", {"DLHAL_TVM": "off"})
+
+
+def test_a_wrong_choice_is_a_warning_that_names_the_choices():
+    code = "import warnings\nwith warnings.catch_warnings(record=True) as caught:\n    import tvm\nprint(caught[-1].message)"
+    said = run_python(code, {"DLHAL_TVM": "perhaps"})
+    assert "perhaps" in said and "auto, on, off" in said
+
+
+OWN = """
+import tvm_ffi
+# A TVM that was built with Vulkan has registered these by the time that extensions are loaded.
+tvm_ffi.register_global_func("device_api.vulkan", lambda: None)
+tvm_ffi.register_global_func("device_api.vulkan.get_target_property", lambda dev, name: None)
+"""
+
+
+def test_a_tvm_with_vulkan_of_its_own_keeps_it_unless_told_otherwise():
+    diagnose = "import tvm, dlhal_tvm\nprint(dlhal_tvm.serving())\nprint(dlhal_tvm.diagnose())\n"
+    said = run_python(OWN + diagnose)
+    assert said.startswith("tvm\n") and "DLHAL_TVM=on" in said
+    assert run_python(OWN + diagnose, {"DLHAL_TVM": "on"}).startswith("dlhal\n")
+    assert run_python(OWN + USE + LAUNCH + CHECK, {"DLHAL_TVM": "on"}) == "right\n"
+
+
+def test_the_package_can_be_imported_without_tvm(tmp_path):
+    # An interpreter that sees this package alone.
+    package = Path(dlhal_tvm.__file__).resolve().parent
+    shutil.copytree(package, tmp_path / "dlhal_tvm", ignore=shutil.ignore_patterns("*.so*"))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dlhal_tvm; print(dlhal_tvm.library_path())"
+    flags = {"PYTHONNOUSERSITE": "1"}
+    said = run_python(f"import subprocess, sys; print(subprocess.run([sys.executable, '-S', '-c', {code!r}], text=True, capture_output=True, check=True).stdout)", flags)
+    assert str(tmp_path) in said
+
+
+def test_it_is_a_drop_in_beside_the_runtime(tmp_path):
+    # TVM's package with the plugin where its own would be, and no package of ours.
+    site = Path(tvm.__file__).resolve().parents[1]
+    for entry in site.iterdir():
+        if "dlhal" not in entry.name and entry.name != "tvm":
+            (tmp_path / entry.name).symlink_to(entry)
+    shutil.copytree(site / "tvm", tmp_path / "tvm", symlinks=True, copy_function=os.link, ignore=shutil.ignore_patterns("__pycache__"))
+    for library in Path(dlhal_tvm.library_path()).parent.iterdir():
+        shutil.copy(library, tmp_path / "tvm" / "lib" / library.name)
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{USE + LAUNCH + CHECK}\nassert tvm.__file__.startswith({str(tmp_path)!r}) and 'dlhal_tvm' not in sys.modules\n"
+    said = run_python(f"import subprocess, sys; print(subprocess.run([sys.executable, '-S', '-c', {code!r}], text=True, capture_output=True, check=True).stdout)")
+    assert said.strip() == "right"
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "",
+        LAUNCH,
+        LAUNCH * 100,
+        LAUNCH + "import sys; sys.exit(0)",
+        LAUNCH + "import os; os._exit(0)",
+        LAUNCH + "import atexit; atexit.register(lambda: (x.numpy(), globals().clear()))",
+        LAUNCH + "keep = []; keep.append((keep, x, y, module, saxpy))",
+    ],
+)
+def test_interpreters_end_well_with_everything_alive(end):
+    assert run_python(USE + end) == ""
+
+
+def test_no_device_is_no_failure():
+    nothing = {"VK_DRIVER_FILES": "/nonexistent.json", "DLHAL_VISIBLE_DEVICES": ""}
+    code = "import tvm; print(tvm.vulkan(0).exist, tvm.cpu().exist)"
+    assert run_python(code, nothing) == "False True\n"
+
+
+def test_threads_work_side_by_side():
+    code = (
+        USE
+        + """
+import threading
+wrong = []
+def work(seed):
+    rng = np.random.default_rng(seed)
+    tvm.get_global_func("__tvm_set_device")(7, 0)
+    for _ in range(100):
+        n = int(rng.integers(1, 5000))
+        a, b = (rng.standard_normal(n).astype("float32") for _ in range(2))
+        da, db = rt.tensor(a, dev), rt.tensor(b, dev)
+        saxpy(da, db, 2.0, n, (n + 63) // 64, 64)
+        if not np.allclose(db.numpy(), 2 * a + b, rtol=1e-5, atol=1e-5):
+            wrong.append((seed, n))
+threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert not wrong, wrong
+print("right")
+"""
+    )
+    assert run_python(code) == "right\n"
+
+
+@pytest.mark.skipif("DLHAL_TEST_SOFTWARE_DRIVER_2" not in os.environ, reason="no second driver file")
+def test_two_devices():
+    drivers = {"VK_DRIVER_FILES": ":".join(os.environ[f"DLHAL_TEST_SOFTWARE_DRIVER{n}"] for n in ("", "_2"))}
+    code = (
+        USE
+        + """
+second = tvm.vulkan(1)
+assert second.exist and not tvm.vulkan(2).exist
+dx, dy = x.copyto(second), y.copyto(second)
+tvm.get_global_func("__tvm_set_device")(7, 1)
+saxpy(dx, dy, 2.0, 4096, 64, 64)
+assert (dy.numpy() == 3).all() and (y.numpy() == 1).all()
+dy.copyto(y)
+"""
+        + CHECK
+    )
+    assert run_python(code, drivers) == "right\n"
+
+
+def test_a_remote_device():
+    pytest.importorskip("tornado")
+    code = f"""
+import numpy as np, tvm, tvm.runtime as rt
+from tvm import rpc
+if __name__ == "__main__":
+    server = rpc.Server("127.0.0.1", 9190, 9290, silent=True)
+    remote = rpc.connect(server.host, server.port)
+    dev = remote.vulkan(0)
+    assert dev.exist
+    host = np.arange(5000, dtype="float32")
+    tensor = rt.tensor(host, dev)
+    assert (tensor.numpy() == host).all()
+    other = rt.empty(host.shape, "float32", dev)
+    tensor.copyto(other)
+    assert (other.numpy() == host).all()
+    print(dev.device_name == tvm.vulkan(0).device_name)
+    server.terminate()
+"""
+    assert run_python(code) == "True\n"
