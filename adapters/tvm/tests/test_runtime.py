@@ -106,6 +106,18 @@ def test_target_properties_are_those_of_the_device(dev):
         property_of(tvm.vulkan(1000), "device_name")
 
 
+def test_target_detection_fills_every_property(dev):
+    if tvm._RUNTIME_ONLY:
+        pytest.skip("needs TVM's compiler")
+    for detected in (tvm.target.Target.from_device(dev), tvm.target.Target.from_device("vulkan")):
+        for name in tvm.target.TargetKind.options_from_name("vulkan"):
+            if (value := property_of(dev, name)) is not None:
+                assert detected.attrs[name] == value, name
+        assert detected.attrs["max_threads_per_block"] == dev.max_threads_per_block
+    by_option = tvm.target.Target({"kind": "vulkan", "from_device": dev.index})
+    assert by_option.attrs["device_name"] == dev.device_name
+
+
 def test_failures_are_exceptions_that_say_why(dev):
     with pytest.raises(MemoryError, match=str(1 << 50)):
         rt.empty((1 << 50,), "uint8", dev)

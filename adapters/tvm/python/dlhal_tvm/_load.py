@@ -59,6 +59,7 @@ def _autoload() -> None:
     from tvm.base import _RUNTIME_ONLY
 
     if not _RUNTIME_ONLY:
-        from . import codegen
+        from . import codegen, detect
 
         codegen.register()
+        detect.register()
