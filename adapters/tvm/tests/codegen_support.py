@@ -42,10 +42,22 @@ def run(mod, target, dev, *inputs, out):
 
 def elementwise(function, target, dev, *arrays, dtype=None):
     """`function` of TE applied to each element of arrays of one shape."""
+    return elementwise_each([function], target, dev, *arrays, dtypes=[dtype])[0]
+
+
+def elementwise_each(functions, target, dev, *arrays, dtypes=None):
+    """The result of each function, from one module, as compiling one takes most of the time."""
     (n,) = arrays[0].shape
     inputs = [te.placeholder((n,), str(a.dtype), f"x{k}") for k, a in enumerate(arrays)]
-    output = te.compute((n,), lambda i: function(*[x[i] for x in inputs]), "y")
-    if dtype is None:
-        dtype = str(output.dtype)
-    filler = np.ones(n, dtype)
-    return run(scheduled(output, *inputs), target, dev, *arrays, out=filler)
+    outputs = [
+        te.compute((n,), lambda i, f=function: f(*[x[i] for x in inputs]), f"y{k}")
+        for k, function in enumerate(functions)
+    ]
+    dtypes = dtypes or [None] * len(functions)
+    results = [
+        on_device(dev, np.ones(n, dtype or str(output.dtype)))
+        for output, dtype in zip(outputs, dtypes)
+    ]
+    tensors = [on_device(dev, array) for array in arrays]
+    compiled(scheduled(outputs, *inputs), target)(*tensors, *results)
+    return [result.numpy() for result in results]
