@@ -5,7 +5,9 @@ mod module_support;
 
 use dlhal::DlhalStatus;
 use dlhal::module::spirv::{self, BindingKind, EntryPoint, MemberType, ScalarKind, Shader};
-use dlhal::module::{ArgKind, DataType, Module, ScalarBlock, Signature, check_function};
+use dlhal::module::{
+    ArgKind, DataType, GRID_FOLD_PROCESS, GridFold, Module, ScalarBlock, Signature, check_function,
+};
 use module_support::{all_limits, fixture, signature};
 
 fn shader(name: &str) -> Shader {
@@ -29,6 +31,39 @@ fn a_producers_known_faults_do_not_keep_its_module_from_loading() {
     assert_eq!(function.workgroup_bytes(), 65 * 4);
     assert_eq!(function.args, [ArgKind::Buffer { binding: 0, written: true }]);
     check_function(function, &all_limits()).unwrap();
+}
+
+/// `words` with `OpModuleProcessed` where the specification has it, before the annotations.
+fn processed(words: &[u32], process: &str) -> Vec<u32> {
+    let annotations = |opcode: u32| (71..=75).contains(&(opcode & 0xffff));
+    let mut at = 5;
+    while !annotations(words[at]) {
+        at += (words[at] >> 16) as usize;
+    }
+    let mut text = process.as_bytes().to_vec();
+    text.resize(process.len() / 4 * 4 + 4, 0);
+    let text: Vec<u32> =
+        text.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let head = (text.len() as u32 + 1) << 16 | 330;
+    [&words[..at], &[head], &text[..], &words[at..]].concat()
+}
+
+#[test]
+fn a_shader_says_that_it_folds_its_grid() {
+    let words = spirv::from_bytes(&fixture("spirv/local_size_id.spv")).unwrap();
+    let folds = |words: &[u32]| {
+        let name = shader("local_size_id").entry_points[0].name.clone();
+        let tags = "blockIdx.x threadIdx.x threadIdx.y";
+        let module = Module::from_spirv(words, &[signature(&name, "handle", tags)]).unwrap();
+        assert_eq!(
+            module.functions()[0].to_string().contains("x folds into z"),
+            module.functions()[0].grid_fold.is_some()
+        );
+        module.functions()[0].grid_fold
+    };
+    assert_eq!(folds(&words), None);
+    assert_eq!(folds(&processed(&words, "something else")), None);
+    assert_eq!(folds(&processed(&words, GRID_FOLD_PROCESS)), Some(GridFold::OwnExtent));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub struct Function {
     pub scalars: ScalarBlock,
     /// The launch tags in order; see [`Function::launch_args`] for the launch arguments.
     pub launch_tags: Vec<LaunchTag>,
-    /// The hidden scalar of WebGPU kernels, which the launcher fills.
+    /// Whether and how a grid too long in x can be launched.
     pub grid_fold: Option<GridFold>,
     /// The shader's words. The entry point has the function's name.
     pub spirv: Arc<[u32]>,
@@ -94,16 +94,23 @@ impl ScalarBlock {
     }
 }
 
-/// The `u32` by which a WebGPU kernel knows the grid's true extent in x.
+/// How a kernel lets a grid too long in x be launched as `(⌈x/k⌉, y, k)`.
 ///
-/// A workgroup whose index `blockIdx.z · gridDim.x + blockIdx.x` exceeds the value returns at once.
-/// So a grid too long in x is launched as `(⌈x/k⌉, y, k)`. Filled with `x − 1`, the value lets
-/// exactly the `x` true workgroups run.
+/// It takes `blockIdx.z · gridDim.x + blockIdx.x` for its index in x, and a workgroup beyond the
+/// grid's true extent returns at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GridFold {
-    /// Bytes from the scalar block's start.
-    pub offset: u32,
+pub enum GridFold {
+    /// As WebGPU kernels: the launcher gives the last index, `x − 1`, in a hidden `u32`.
+    HiddenExtent {
+        /// Bytes from the scalar block's start.
+        offset: u32,
+    },
+    /// The kernel knows the extent by its arguments. The shader says so by [`GRID_FOLD_PROCESS`].
+    OwnExtent,
 }
+
+/// The `OpModuleProcessed` of shaders that fold their grid's x into z by themselves.
+pub const GRID_FOLD_PROCESS: &str = "dlhal.grid_fold x z";
 
 impl Function {
     /// The function's name.

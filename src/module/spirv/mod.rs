@@ -26,6 +26,8 @@ pub struct Shader {
     pub capabilities: Vec<u32>,
     /// The SPIR-V extensions it declares.
     pub extensions: Vec<String>,
+    /// How the module was made, as its makers say (`OpModuleProcessed`).
+    pub processes: Vec<String>,
     /// Its compute entry points in order.
     pub entry_points: Vec<EntryPoint>,
 }

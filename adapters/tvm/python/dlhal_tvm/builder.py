@@ -48,6 +48,8 @@ class Builder:
         self.device = device
         self.block = None
         self.open = False
+        # Whether float arithmetic is done as written, neither contracted nor reordered.
+        self.exact = False
 
     # Types and constants.
 
@@ -146,12 +148,18 @@ class Builder:
         a, b = self.alike(a, b)
         dtype = a.dtype
         if dtype.kind == "f":
-            return self.each(_FLOAT_OPS[op], dtype, a, b)
+            return self._as_written(self.each(_FLOAT_OPS[op], dtype, a, b))
         if dtype.kind == "b":
             return self._of_truths(op, a, b)
         table = _SIGNED_OPS if dtype.kind == "i" else _UNSIGNED_OPS
         result = self.each(_INT_OPS.get(op) or table[op], dtype, a, b, narrow=a.narrow)
         return self._wrapped(result) if op in _GROWING else result
+
+    def _as_written(self, value):
+        if self.exact:
+            for lane in value.lanes:
+                self.writer.decorate(lane, "NoContraction")
+        return value
 
     def _of_truths(self, op, a, b):
         names = {"and": "LogicalAnd", "mul": "LogicalAnd", "or": "LogicalOr", "add": "LogicalOr",

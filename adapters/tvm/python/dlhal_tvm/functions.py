@@ -32,12 +32,13 @@ _LOG = (0.33333331, -0.24999990, 0.20000708, -0.16668476, 0.14249910, -0.1241113
 # 2^x, |x| <= 1/2.
 _EXP2 = (1.0, 0.69314718, 0.24022651, 0.055503272, 0.0096180253, 0.0013400433, 0.00015469732)
 
-# log(2) and π/2 in parts of few bits, so that small multiples of the first are exact.
+# log(2), log10(2) and π/2 in parts of few bits, so that small multiples of the first are exact.
 _LN2 = (0.693359375, -2.12194440e-4)
+_LOG10_2 = (0.301025390625, math.log10(2) - 0.301025390625)
 _HALF_PI = (1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8)
 # The bits of 2/π after 32 zeros.
 _TWO_OVER_PI = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041)
-_MANY_TURNS = 8192.0
+_MANY_TURNS = 4096.0
 
 _INF_BITS = 0x7F800000
 
@@ -50,6 +51,14 @@ class Functions:
 
     def call(self, name, arguments):
         """The function that TVM calls `name`, or None if there is none of that name."""
+        # Errors that are known are taken out again, which a compiler could undo.
+        self._b.exact = True
+        try:
+            return self._call(name, arguments)
+        finally:
+            self._b.exact = False
+
+    def _call(self, name, arguments):
         first = arguments[0].dtype
         if name in _ANY_TYPE:
             return _ANY_TYPE[name](self, *arguments)
@@ -97,6 +106,12 @@ class Functions:
         cube = self._b.mul(square, x)
         return self._b.fma(cube, self._poly(square, coefficients), x)
 
+    def _less(self, x, n, parts):
+        """x - n · (the sum of parts), from the first on, so that the products are exact."""
+        for part in parts:
+            x = self._b.sub(x, self._b.mul(n, self._k(n, part)))
+        return x
+
     def _abs(self, x):
         return self._b.glsl("FAbs", x)
 
@@ -141,8 +156,7 @@ class Functions:
         b = self._b
         within = b.minimum(b.maximum(x, self._k(x, -104.0)), self._k(x, 89.0))
         n = b.glsl("RoundEven", b.mul(within, self._k(x, 1 / math.log(2))))
-        r = b.fma(n, self._k(x, -_LN2[0]), within)
-        r = b.fma(n, self._k(x, -_LN2[1]), r)
+        r = self._less(within, n, _LN2)
         power = self._poly(b.mul(r, self._k(x, 1 / math.log(2))), _EXP2)
         return self._keep_nan(x, self._exp_scaled(x, power, n))
 
@@ -160,9 +174,7 @@ class Functions:
         b = self._b
         within = b.minimum(b.maximum(x, self._k(x, -46.0)), self._k(x, 39.0))
         n = b.glsl("RoundEven", b.mul(within, self._k(x, math.log2(10))))
-        # log10(2) in two parts, the first of few bits.
-        r = b.fma(n, self._k(x, -0.30102539), within)
-        r = b.fma(n, self._k(x, -(math.log10(2) - 0.30102539)), r)
+        r = self._less(within, n, _LOG10_2)
         power = self._poly(b.mul(r, self._k(x, math.log2(10))), _EXP2)
         return self._keep_nan(x, self._exp_scaled(x, power, n))
 
@@ -386,9 +398,7 @@ class Functions:
 
         def few():
             n = b.glsl("RoundEven", b.mul(size, self._k(x, 2 / math.pi)))
-            r = size
-            for part in _HALF_PI:
-                r = b.fma(n, self._k(x, -part), r)
+            r = self._less(size, n, _HALF_PI)
             pair.append(b.cast(n, UINT32))
             return b.join([r, b.bitcast(pair[-1], FLOAT32)])
 
@@ -579,7 +589,7 @@ class Functions:
             uint = b.type(UINT32)
             next_m, next_e = w.new_id(), w.new_id()
             m = Value(UINT32, (w.value("Phi", uint, mx.id, start, next_m, after),))
-            e = Value(UINT32, (w.value("Phi", uint, ex.id, start, next_e, after),))
+            e = Value(INT32, (w.value("Phi", uint, ex.id, start, next_e, after),))
             w.effect("LoopMerge", done, after, 0)
             b.branch(test)
             b.label(test)
@@ -606,18 +616,18 @@ class Functions:
         )  # fmt: skip
 
     def _integer_parts(self, bits):
-        """(m, e) of a positive number m · 2^(e - 150), m of 24 bits; e is at least 1."""
+        """(m, e) of a positive number m · 2^(e - 150), where m has exactly 24 bits."""
         b, k = self._b, self._b.u32
-        exponent = b.binary("shr", bits, k(23))
+        exponent = b.cast(b.binary("shr", bits, k(23)), INT32)
         mantissa = b.binary("and", bits, k(0x7FFFFF))
-        normal = b.compare("gt", exponent, k(0))
+        normal = b.compare("gt", exponent, self._k(exponent, 0))
         m = b.select(normal, b.binary("or", mantissa, k(0x800000)), mantissa)
-        return m, b.select(normal, exponent, k(1))
+        e = b.select(normal, exponent, self._k(exponent, 1))
+        missing = b.sub(self._clz32(m), self._k(e, 8))
+        return b.binary("shl", m, b.cast(missing, UINT32)), b.sub(e, missing)
 
     def _from_parts(self, m, e):
-        b = self._b
-        n = b.sub(b.cast(e, INT32), self._k(b.cast(e, INT32), 150))
-        return self._scaled(b.cast(m, FLOAT32), n)
+        return self._scaled(self._b.cast(m, FLOAT32), self._b.sub(e, self._k(e, 150)))
 
     def ldexp(self, x, n):
         return self._scaled(x, self._b.cast(n, INT32))

@@ -26,9 +26,8 @@ _UNROLLED_KIND = 3
 
 _SEMANTICS_ACQUIRE_RELEASE = 0x8
 _SEMANTICS_UNIFORM_MEMORY = 0x40
-_SEMANTICS_SUBGROUP_MEMORY = 0x80
 _SEMANTICS_WORKGROUP_MEMORY = 0x100
-_SCOPE_WORKGROUP, _SCOPE_SUBGROUP = 2, 3
+_SCOPE_WORKGROUP = 2
 
 # Attributes whose meaning goes beyond a hint to schedules.
 _REFUSED_ATTRIBUTES = ("virtual_thread", "async_scope", "async_commit_queue_scope",
@@ -60,6 +59,8 @@ class _Kernel:
         self.arg_types = []
         self.grid = {}
         self.loops = []
+        # Conditions around the statement that may differ from thread to thread.
+        self.conditions = 0
         self.local_size = [1, 1, 1]
 
     def compile(self, function, name):
@@ -256,20 +257,22 @@ class _Kernel:
             self.expressions.value(node.value)
 
     def barrier(self, scope):
-        semantics = _SEMANTICS_ACQUIRE_RELEASE | _SEMANTICS_WORKGROUP_MEMORY
-        if scope == "shared" or scope.startswith("shared."):
-            # What the workgroup's threads wrote to buffers is seen by one another, too.
-            semantics |= _SEMANTICS_UNIFORM_MEMORY
-            execution = _SCOPE_WORKGROUP
-        elif scope == "warp":
-            semantics |= _SEMANTICS_SUBGROUP_MEMORY
-            execution = _SCOPE_SUBGROUP
-        else:
+        if scope == "warp" and self.conditions > 0:
+            refuse(
+                "threads of a warp are synchronised under a condition other than an `if` of plain "
+                "statements",
+                "use a target with thread_warp_size=1",
+            )
+        if scope != "warp" and scope.split(".")[0] != "shared":
             refuse(
                 f"a synchronisation in scope `{scope}` reaches beyond a workgroup",
                 "split the kernel where the workgroups must wait for one another",
             )
-        ids = [self.b.u32(word).id for word in (execution, _SCOPE_WORKGROUP, semantics)]
+        # What the workgroup's threads wrote to buffers is seen by one another, too.
+        semantics = (
+            _SEMANTICS_ACQUIRE_RELEASE | _SEMANTICS_WORKGROUP_MEMORY | _SEMANTICS_UNIFORM_MEMORY
+        )
+        ids = [self.b.u32(word).id for word in (_SCOPE_WORKGROUP, _SCOPE_WORKGROUP, semantics)]
         self.writer.effect("ControlBarrier", *ids)
 
     def on_BufferStore(self, node):
@@ -293,8 +296,12 @@ class _Kernel:
 
     def on_IfThenElse(self, node):
         condition = self.expressions.value(node.condition)
+        if self.conditions == 0 and node.else_case is None and _is_stepwise(node.then_case):
+            self.in_steps(condition, node.then_case)
+            return
         then, other, merge = (self.writer.new_id() for _ in range(3))
         self.b.fork(condition, then, other if node.else_case is not None else merge, merge)
+        self.conditions += 1
         self.b.label(then)
         self.statement(node.then_case)
         self.b.branch(merge)
@@ -302,7 +309,41 @@ class _Kernel:
             self.b.label(other)
             self.statement(node.else_case)
             self.b.branch(merge)
+        self.conditions -= 1
         self.b.label(merge)
+
+    def in_steps(self, condition, body):
+        """Statements under a condition, with barriers of a warp between them.
+
+        TVM takes threads of a warp to be neighbours in threadIdx, which Vulkan does not promise of
+        a subgroup. So the workgroup waits in the warp's place, and for that no thread may be
+        left out: each step has the condition of its own.
+        """
+        for step in _steps(body):
+            then, merge = self.writer.new_id(), self.writer.new_id()
+            before = self.block_here()
+            self.b.fork(condition, then, merge, merge)
+            self.b.label(then)
+            for node in step:
+                self.statement(node)
+            end = self.b.block
+            self.b.branch(merge)
+            self.b.label(merge)
+            for node in step:
+                if ir.kind(node) == "Bind":
+                    self.keep(node.var, end, before)
+            self.barrier("warp")
+
+    def keep(self, variable, then, before):
+        """Makes a variable known after the condition under which it was bound."""
+        value = self.expressions.value(variable)
+        none = self.b.constant(value.dtype, 0, value.narrow)
+        type_id = self.b.type(value.dtype, value.narrow)
+        lanes = tuple(
+            self.writer.value("Phi", type_id, lane, then, zero, before)
+            for lane, zero in zip(value.lanes, none.lanes)
+        )
+        self.expressions.bind(variable, value._replace(lanes=lanes))
 
     def on_For(self, node):
         variable = node.loop_var
@@ -403,6 +444,39 @@ def _no_predicate(node):
             f"the store to `{ir.buffer_of(node).name}` has a predicate for each lane",
             "schedule the loop without a predicate",
         )
+
+
+def _is_warp_barrier(node):
+    if ir.kind(node) != "Evaluate":
+        return False
+    operator = ir.operator(node.value)
+    return (
+        operator is not None
+        and operator[0] == "tvm_storage_sync"
+        and str(operator[1][0].value) == "warp"
+    )
+
+
+def _is_stepwise(body):
+    """Whether the statements are plain and have barriers of a warp between them."""
+    if ir.kind(body) != "SeqStmt" or not any(map(_is_warp_barrier, body.seq)):
+        return False
+    return all(
+        ir.kind(node) in ("Bind", "BufferStore") or _is_warp_barrier(node) for node in body.seq
+    )
+
+
+def _steps(body):
+    """The statements between the barriers."""
+    step = []
+    for node in body.seq:
+        if not _is_warp_barrier(node):
+            step.append(node)
+        elif step:
+            yield step
+            step = []
+    if step:
+        yield step
 
 
 def _nested(statement):
