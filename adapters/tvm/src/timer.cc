@@ -49,7 +49,6 @@ class VulkanTimerNode final : public TimerNode {
 
 class Timer : public tvm::ffi::ObjectRef {
    public:
-    explicit Timer(tvm::ffi::ObjectPtr<TimerNode> node) : ObjectRef(std::move(node)) {}
     TVM_FFI_DEFINE_OBJECT_REF_METHODS_NULLABLE(Timer, tvm::ffi::ObjectRef, TimerNode);
 };
 
