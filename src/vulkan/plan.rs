@@ -54,7 +54,7 @@ pub(crate) struct QueueFamilyPlan {
     pub(crate) count: u32,
     /// What they are used for.
     pub(crate) role: QueueRole,
-    /// Bits of a timestamp that count.
+    /// Bits of a timestamp that count; 0 to do without timestamps.
     pub(crate) timestamp_valid_bits: u32,
 }
 
@@ -181,11 +181,13 @@ fn queues(snapshot: &Snapshot, options: &Options) -> Result<Vec<QueueFamilyPlan>
         .map(|(index, family)| (index, family, vk::QueueFlags::from_raw(family.flags)))
         .filter(|(_, family, _)| family.count > 0)
         .collect();
+    // A period of nothing would make every time nothing.
+    let timestamps = snapshot.limits.timestamp_period > 0.0 && !options.force_no_timestamps;
     let plan = |index: u32, family: &QueueFamily, role: QueueRole, most: u32| QueueFamilyPlan {
         family: index,
         count: family.count.min(if options.force_one_queue { 1 } else { most }),
         role,
-        timestamp_valid_bits: family.timestamp_valid_bits,
+        timestamp_valid_bits: if timestamps { family.timestamp_valid_bits } else { 0 },
     };
     let compute = families
         .iter()
