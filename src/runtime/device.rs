@@ -12,6 +12,7 @@ use super::memory::{Counters, Disowned, Import, Memory, Request};
 use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
+use super::timestamps::TimestampPool;
 use super::worker::{Rounds, Worker};
 use super::workspace::InUse;
 use super::{process, thread};
@@ -25,6 +26,7 @@ pub struct Device {
     memory: Arc<Memory>,
     timelines: Arc<Timelines>,
     staging: Staging,
+    timestamps: TimestampPool,
     streams: Mutex<Vec<Weak<Stream>>>,
     compute_queues: Vec<Arc<dyn Queue>>,
     next_queue: AtomicUsize,
@@ -85,6 +87,7 @@ impl Device {
             memory,
             timelines,
             staging,
+            timestamps: TimestampPool::default(),
             streams: Mutex::default(),
             compute_queues,
             next_queue: AtomicUsize::new(0),
@@ -262,6 +265,10 @@ impl Device {
 
     pub(crate) fn staging(&self) -> &Staging {
         &self.staging
+    }
+
+    pub(crate) fn timestamps(&self) -> &TimestampPool {
+        &self.timestamps
     }
 
     /// Makes imported host memory an allocation; its address.

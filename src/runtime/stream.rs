@@ -79,6 +79,7 @@ pub(crate) struct Recording<'a> {
     uploads: &'a mut Uploads,
     device: &'a Device,
     host_reads: bool,
+    waits_for_company: bool,
 }
 
 #[derive(Default)]
@@ -198,9 +199,10 @@ impl Stream {
                 uploads: &mut recorder.uploads,
                 device: &self.device,
                 host_reads: false,
+                waits_for_company: false,
             };
             let result = command(&mut recording);
-            let host_reads = recording.host_reads;
+            let (host_reads, waits) = (recording.host_reads, recording.waits_for_company);
             let mapped = bound
                 .iter()
                 .zip(uses)
@@ -217,6 +219,9 @@ impl Stream {
                 }
             }
             drop(held);
+            if waits {
+                recorder.batches = recorder.batches.max(1);
+            }
             if recorder.commands >= recorder.batch_limit() {
                 self.submit(recorder)?;
             } else {
@@ -496,6 +501,12 @@ impl Recording<'_> {
     /// The host will read what the command writes, once its batch is done.
     pub(crate) fn host_will_read(&mut self) {
         self.host_reads = true;
+    }
+
+    /// The command is not submitted at once after a pause, but together with what comes next: the
+    /// device's wait between two batches would be measured.
+    pub(crate) fn wait_for_company(&mut self) {
+        self.waits_for_company = true;
     }
 
     /// Memory that the device sees, filled by `fill`, at a multiple of 256 bytes, for the command

@@ -16,6 +16,7 @@ mod launches;
 mod memory;
 mod scalars;
 mod streams;
+mod timers;
 
 use std::process::Command;
 
@@ -72,6 +73,10 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("streams::threads_share_a_stream", streams::threads_share_a_stream),
     ("streams::streams_hand_memory_over", streams::streams_hand_memory_over),
     ("streams::backlog_is_bounded", streams::backlog_is_bounded),
+    ("timers::more_work_takes_longer", timers::more_work_takes_longer),
+    ("timers::any_number_of_timers", timers::any_number_of_timers),
+    ("timers::threads_time_their_own_streams", timers::threads_time_their_own_streams),
+    ("timers::out_of_order", timers::out_of_order),
 ];
 
 #[test]
@@ -115,6 +120,11 @@ fn with_one_queue() {
 }
 
 #[test]
+fn without_timestamps() {
+    suite_with(&["DLHAL_FORCE_NO_TIMESTAMPS"]);
+}
+
+#[test]
 fn without_anything_optional() {
     suite_with(&[
         "DLHAL_FORCE_FENCES",
@@ -124,6 +134,7 @@ fn without_anything_optional() {
         "DLHAL_FORCE_OWN_BUDGET",
         "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
         "DLHAL_FORCE_ONE_QUEUE",
+        "DLHAL_FORCE_NO_TIMESTAMPS",
     ]);
 }
 

@@ -9,3 +9,4 @@ mod lifetimes;
 mod memory;
 mod order;
 mod support;
+mod timers;
