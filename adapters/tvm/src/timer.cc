@@ -28,8 +28,12 @@ class VulkanTimerNode final : public TimerNode {
     }
     ~VulkanTimerNode() { report(dlhal_timer_free(timer_)); }
 
-    void Start() final { check(dlhal_timer_start(timer_, stream())); }
-    void Stop() final { check(dlhal_timer_stop(timer_, stream())); }
+    void Start() final {
+        stream_ =
+            static_cast<DlhalStream>(TVMFFIEnvGetStream(device_.device_type, device_.device_id));
+        check(dlhal_timer_start(timer_, stream_));
+    }
+    void Stop() final { check(dlhal_timer_stop(timer_, stream_)); }
     int64_t SyncAndGetElapsedNanos() final {
         uint64_t nanoseconds = 0;
         check(dlhal_timer_elapsed(timer_, UINT64_MAX, &nanoseconds));
@@ -39,12 +43,10 @@ class VulkanTimerNode final : public TimerNode {
     TVM_FFI_DECLARE_OBJECT_INFO_FINAL("dlhal.VulkanTimerNode", VulkanTimerNode, TimerNode);
 
    private:
-    DlhalStream stream() const {
-        return static_cast<DlhalStream>(TVMFFIEnvGetStream(device_.device_type, device_.device_id));
-    }
-
     DLDevice device_;
     DlhalTimer timer_ = nullptr;
+    /* The current stream at the start, on which it also stops. */
+    DlhalStream stream_ = nullptr;
 };
 
 class Timer : public tvm::ffi::ObjectRef {
