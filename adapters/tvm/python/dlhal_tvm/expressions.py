@@ -1,5 +1,7 @@
 """Expressions of TVM's IR as values of a kernel."""
 
+from tvm.ir import structural_equal
+
 from . import ir
 from .builder import Value
 from .dtypes import BOOL
@@ -158,6 +160,15 @@ class Expressions:
             kind = ir.kind(node)
             self._loads[at] = kind == "BufferLoad" or any(map(self.loads, _operands(node)))
         return self._loads[at]
+
+    def reads_elsewhere(self, node, place, index):
+        """Whether the expression reads the memory `place` at another index than `index`."""
+        if ir.kind(node) == "BufferLoad":
+            here = ir.buffer_key(ir.buffer_of(node)) == place
+            if here and not structural_equal(node.indices[0], index):
+                return True
+            return any(self.reads_elsewhere(x, place, index) for x in node.indices)
+        return any(self.reads_elsewhere(x, place, index) for x in _operands(node))
 
     def on_Not(self, node):
         return self.b.no(self.value(node.a))
