@@ -1,6 +1,6 @@
 """Expressions of TVM's IR as values of a kernel."""
 
-from tvm.ir import structural_equal
+from tvm_ffi import structural_equal
 
 from . import ir
 from .builder import Value
