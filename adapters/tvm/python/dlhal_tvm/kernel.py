@@ -53,13 +53,13 @@ class _Kernel:
         self.writer = Writer()
         self.b = Builder(self.writer, device)
         self.ranges = Ranges()
-        self.memory = Memory(self.b, self.ranges)
+        self.memory = Memory(self.b)
         self.expressions = Expressions(self.b, self.ranges, self.memory)
         self.flags = 0
         self.arg_types = []
         self.grid = {}
-        # Of each loop around the statement: where it ends, where it goes on, and whether all threads
-        # go through it together.
+        # Of each loop around the statement: where it ends, where it goes on, and whether all
+        # threads go through it together.
         self.loops = []
         self.reducing = False
         # Conditions around the statement that may differ from thread to thread.
@@ -285,7 +285,7 @@ class _Kernel:
         _no_predicate(node)
         index = self.expressions.index(node)
         value = self.expressions.value(node.value)
-        self.memory.store(node.buffer, index, node.indices[0], value)
+        self.memory.store(node.buffer, index, value)
 
     def on_AllocBuffer(self, node):
         bounds = []
@@ -399,7 +399,7 @@ class _Kernel:
         write, done = self.writer.new_id(), self.writer.new_id()
         self.b.fork(condition, write, done, done)
         self.b.label(write)
-        self.memory.store(store.buffer, index, store.indices[0], value)
+        self.memory.store(store.buffer, index, value)
         self.b.branch(done)
         self.b.label(done)
 
