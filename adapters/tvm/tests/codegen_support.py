@@ -49,10 +49,11 @@ def elementwise_each(functions, target, dev, *arrays, dtypes=None):
     """The result of each function, from one module, as compiling one takes most of the time."""
     (n,) = arrays[0].shape
     inputs = [te.placeholder((n,), str(a.dtype), f"x{k}") for k, a in enumerate(arrays)]
-    outputs = [
-        te.compute((n,), lambda i, f=function: f(*[x[i] for x in inputs]), f"y{k}")
-        for k, function in enumerate(functions)
-    ]
+
+    def applied(function):
+        return lambda i: function(*[x[i] for x in inputs])
+
+    outputs = [te.compute((n,), applied(f), f"y{k}") for k, f in enumerate(functions)]
     dtypes = dtypes or [None] * len(functions)
     results = [
         on_device(dev, np.ones(n, dtype or str(output.dtype)))

@@ -124,7 +124,9 @@ def test_a_function_of_two_is_right_over_its_whole_range(name, target, dev, rng)
 def test_fma_and_ldexp(target, dev, rng):
     x, y, z = (rng.standard_normal(500).astype("float32") for _ in range(3))
     n = rng.integers(-160, 140, 500).astype("int32")
-    actual = elementwise(lambda *v: tirx.call_intrin("float32", "tirx.fma", *v), target, dev, x, y, z)
+    actual = elementwise(
+        lambda *v: tirx.call_intrin("float32", "tirx.fma", *v), target, dev, x, y, z
+    )
     np.testing.assert_allclose(actual, x * y + z, rtol=1e-5, atol=1e-6)
     same(elementwise(tirx.ldexp, target, dev, x, n), np.ldexp(x.astype("float64"), n), 1)
 
@@ -148,11 +150,13 @@ def test_what_is_not_finite_is_told(name, dtype, target, dev):
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int32", "uint32", "int64", "uint64"])
 def test_bits_are_counted_in_the_types_own_width(dtype, target, dev, rng):
     info = np.iinfo(dtype)
-    x = rng.integers(info.min, info.max, 300, dtype, endpoint=True) >> rng.integers(0, info.bits, 300).astype(dtype)
+    x = rng.integers(info.min, info.max, 300, dtype, endpoint=True) >> rng.integers(
+        0, info.bits, 300
+    ).astype(dtype)
     x[:3] = 0, 1, info.max
     bits = [int(v) & ((1 << info.bits) - 1) for v in x]
     actual = elementwise(tirx.popcount, target, dev, x)
-    np.testing.assert_array_equal(actual, [bin(v).count("1") for v in bits])
+    np.testing.assert_array_equal(actual, [v.bit_count() for v in bits])
     if info.bits >= 32:
         actual = elementwise(tirx.clz, target, dev, x)
         np.testing.assert_array_equal(actual, [info.bits - v.bit_length() for v in bits])
@@ -169,5 +173,7 @@ def test_max_and_min_take_nan_as_tvm_does_on_the_host(name, target, dev):
 
 @pytest.mark.parametrize("name", ["exp", "sin", "erf"])
 def test_float64_functions_that_no_device_has_are_refused(name, target, dev):
-    with pytest.raises(Exception, match=rf"kernel `main_kernel`: `{name}` of float64 is not to be had"):
+    with pytest.raises(
+        Exception, match=rf"kernel `main_kernel`: `{name}` of float64 is not to be had"
+    ):
         elementwise(getattr(tirx, name), target, dev, np.ones(8))

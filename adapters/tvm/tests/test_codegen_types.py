@@ -113,14 +113,21 @@ def test_bfloat16_is_rounded_to_the_nearest(target, dev, rng):
     np.testing.assert_array_equal(tensors[2].numpy().view("uint16"), (a * b).view("uint16"))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float16", "float32", "float64"])
+def reduction(reducer, a):
+    """Over the second dimension of a placeholder, by one thread a row."""
+    rows, columns = a.shape
+    k = te.reduce_axis((0, columns), "k")
+    return scheduled(te.compute((rows,), lambda i: reducer(a[i, k], k), "out"), a)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int32", "int64", "float16", "float32", "float64"]
+)
 def test_reductions_of_every_type(dtype, target, dev, rng):
     x = (numbers(rng, dtype, (37, 100)) / 7).astype(dtype)
     a = te.placeholder(x.shape, dtype, "a")
     for reducer, expected in [(te.sum, np.sum), (te.max, np.max), (te.min, np.min)]:
-        k = te.reduce_axis((0, 100), "k")
-        out = te.compute((37,), lambda i: reducer(a[i, k], k), "out")
-        actual = run(scheduled(out, a), target, dev, x, out=np.ones(37, dtype))
+        actual = run(reduction(reducer, a), target, dev, x, out=np.ones(37, dtype))
         wanted = expected(x, axis=1, dtype=dtype) if reducer is te.sum else expected(x, axis=1)
         tolerance = {"float16": 0.05, "float32": 1e-5}.get(dtype, 1e-12)
         np.testing.assert_allclose(actual, wanted, tolerance, tolerance)
@@ -241,6 +248,25 @@ def test_control_flow_of_each_kind(target, dev):
     np.testing.assert_array_equal(run(mod, target, dev, x, out=np.ones_like(x)), expected)
 
 
+def test_an_expression_of_a_thousand_terms(target, dev):
+    a = te.placeholder((64,), "int32", "a")
+    out = te.compute((64,), lambda i: sum((a[i] ^ k for k in range(1000)), a[i]), "out")
+    x = np.arange(64, dtype="int32")
+    actual = run(scheduled(out, a), target, dev, x, out=np.ones_like(x))
+    np.testing.assert_array_equal(actual, sum((x ^ k for k in range(1000)), x))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "float16"])
+def test_small_elements_at_indices_of_64_bits(dtype, target, dev, rng):
+    n, m = te.var("n", "int64"), te.var("m", "int64")
+    a = te.placeholder((n, m), dtype, "a")
+    function = compiled(scheduled(te.compute((m, n), lambda i, j: a[j, i], "b"), a), target)
+    x = numbers(rng, dtype, (37, 51))
+    y = on_device(dev, np.ones((51, 37), dtype))
+    function(on_device(dev, x), y)
+    np.testing.assert_array_equal(y.numpy(), x.T)
+
+
 def test_indices_of_64_bits_need_not_fit_32(target, dev):
     """What is computed of an index in 64 bits is not cut to 32, though the index itself is."""
     out = te.compute((1024,), lambda i: i.astype("int64") * 5_000_000_000 // 3 % 1_000_003, "out")
@@ -258,7 +284,9 @@ def test_a_short_circuit_does_not_read_what_is_out_of_bounds(target, dev):
 
     x = np.arange(8, dtype="int32")
     actual = run(tvm.IRModule({"main": main}), target, dev, x, out=np.ones(64, "int32"))
-    np.testing.assert_array_equal(actual, np.where(np.arange(64) < 8, np.where(np.arange(64) > 3, np.arange(64), -1), -1))
+    np.testing.assert_array_equal(
+        actual, np.where(np.arange(64) < 8, np.where(np.arange(64) > 3, np.arange(64), -1), -1)
+    )
 
 
 @pytest.mark.parametrize("name", ["fn", "var", "array", "kernel-1", "größe", "a b", "main"])

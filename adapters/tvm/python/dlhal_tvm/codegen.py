@@ -1,8 +1,13 @@
 """`target.build.vulkan` for a TVM whose wheel was built without it."""
 
+import sys
+
 from . import kernel, module_bytes
 from .device import Device
 from .errors import CompileError
+
+# Calls deep enough for sums of a thousand terms, which nest as deep.
+_NESTING = 10_000
 
 _BUILD = "target.build.vulkan"
 _LOAD = "ffi.Module.load_from_bytes.vulkan"
@@ -32,12 +37,22 @@ def compile_module(mod, target) -> bytes:
         attributes = dict(function.attrs)
         name = str(attributes.get("global_symbol", variable.name_hint))
         tags = next((attributes[key] for key in _LAUNCH_PARAMS if key in attributes), ())
-        try:
-            shader = kernel.compile_kernel(function, name, device)
-        except CompileError as error:
-            raise CompileError(f"kernel `{name}`: {error}") from None
-        kernels.append((name, shader, [str(tag) for tag in tags]))
+        kernels.append((name, _compiled(function, name, device), [str(tag) for tag in tags]))
     return module_bytes.write(kernels)
+
+
+def _compiled(function, name, device):
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _NESTING))
+    try:
+        return kernel.compile_kernel(function, name, device)
+    except CompileError as error:
+        raise CompileError(f"kernel `{name}`: {error}") from None
+    except Exception as error:
+        what = f"the code generator failed ({type(error).__name__}: {error})"
+        raise CompileError(f"kernel `{name}`: {what}; report it with the kernel's IR") from error
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _vectorized(mod):

@@ -1,5 +1,7 @@
 """Expressions of TVM's IR as values of a kernel."""
 
+from tvm_ffi import structural_equal
+
 from . import ir
 from .builder import Value
 from .dtypes import BOOL
@@ -106,10 +108,9 @@ class Expressions:
         if op != "div" and self.fits(node, dtype):
             return self.b.binary(op, self.low(node.a), self.low(node.b))
         a, b = self.value(node.a), self.value(node.b)
-        if dtype.bits == 64 and dtype.is_int:
+        if not self.fits(node, dtype):
             # The result may need all bits, however few the operands have.
-            if op != "div" or not self.fits(node, dtype):
-                a, b = self.b.widen(a), self.b.widen(b)
+            a, b = self.b.widen(a), self.b.widen(b)
         return self.b.binary(op, a, b)
 
     def on_Mod(self, node):
@@ -159,6 +160,15 @@ class Expressions:
             self._loads[at] = kind == "BufferLoad" or any(map(self.loads, _operands(node)))
         return self._loads[at]
 
+    def reads_elsewhere(self, node, place, index):
+        """Whether the expression reads the memory `place` at another index than `index`."""
+        if ir.kind(node) == "BufferLoad":
+            here = ir.buffer_key(ir.buffer_of(node)) == place
+            if here and not structural_equal(node.indices[0], index):
+                return True
+            return any(self.reads_elsewhere(x, place, index) for x in node.indices)
+        return any(self.reads_elsewhere(x, place, index) for x in _operands(node))
+
     def on_Not(self, node):
         return self.b.no(self.value(node.a))
 
@@ -184,7 +194,7 @@ class Expressions:
                 f"the load from `{ir.buffer_of(node).name}` has a predicate for each lane",
                 "schedule the loop without a predicate",
             )
-        return self.memory.load(ir.buffer_of(node), self.index(node), node.indices[0])
+        return self.memory.load(ir.buffer_of(node), self.index(node))
 
     def on_Ramp(self, node):
         return self.ramp(self.value(node.base), self.value(node.stride), ir.dtype(node).lanes)
@@ -254,9 +264,7 @@ class Expressions:
 
         if len(condition.lanes) > 1:
             return self.b.select(condition, branch(operands[1]), branch(operands[2]))
-        return self.b.choose(
-            condition, lambda: branch(operands[1]), lambda: branch(operands[2])
-        )
+        return self.b.choose(condition, lambda: branch(operands[1]), lambda: branch(operands[2]))
 
     def reinterpret(self, node, operands):
         return self.b.bitcast(self.value(operands[0]), ir.dtype(node))
@@ -288,9 +296,7 @@ def _without_suffix(name):
 
 
 _E = Expressions
-_HANDLERS = {
-    name[3:]: getattr(_E, name) for name in dir(_E) if name.startswith("on_")
-}
+_HANDLERS = {name[3:]: getattr(_E, name) for name in dir(_E) if name.startswith("on_")}
 _CALLS = {
     "if_then_else": _E.if_then_else,
     "reinterpret": _E.reinterpret,

@@ -77,9 +77,7 @@ class Functions:
             return function(self, *arguments)
         if name == "nextafter":
             refuse("`nextafter` of float16 is not to be had", "cast its arguments to float32")
-        single = [
-            self._b.cast(a, FLOAT32) if a.dtype.kind == "f" else a for a in arguments
-        ]
+        single = [self._b.cast(a, FLOAT32) if a.dtype.kind == "f" else a for a in arguments]
         result = function(self, *single)
         return self._b.cast(result, first) if result.dtype.kind == "f" else result
 
@@ -158,17 +156,14 @@ class Functions:
         n = b.glsl("RoundEven", b.mul(within, self._k(x, 1 / math.log(2))))
         r = self._less(within, n, _LN2)
         power = self._poly(b.mul(r, self._k(x, 1 / math.log(2))), _EXP2)
-        return self._keep_nan(x, self._exp_scaled(x, power, n))
+        return self._keep_nan(x, self._scaled(power, self._b.cast(n, INT32)))
 
     def exp2(self, x):
         b = self._b
         within = b.minimum(b.maximum(x, self._k(x, -151.0)), self._k(x, 129.0))
         n = b.glsl("RoundEven", within)
         power = self._poly(b.sub(within, n), _EXP2)
-        return self._keep_nan(x, self._exp_scaled(x, power, n))
-
-    def _exp_scaled(self, x, power, n):
-        return self._scaled(power, self._b.cast(n, INT32))
+        return self._keep_nan(x, self._scaled(power, self._b.cast(n, INT32)))
 
     def exp10(self, x):
         b = self._b
@@ -176,7 +171,7 @@ class Functions:
         n = b.glsl("RoundEven", b.mul(within, self._k(x, math.log2(10))))
         r = self._less(within, n, _LOG10_2)
         power = self._poly(b.mul(r, self._k(x, math.log2(10))), _EXP2)
-        return self._keep_nan(x, self._exp_scaled(x, power, n))
+        return self._keep_nan(x, self._scaled(power, self._b.cast(n, INT32)))
 
     def _split(self, x):
         """(m, n) with x = (1 + m) · 2^n and 1 + m between sqrt(1/2) and sqrt(2)."""
@@ -564,9 +559,7 @@ class Functions:
     def fmod(self, x, y):
         """By subtraction of y · 2^k from the top, each step exact."""
         b = self._b
-        lanes = [
-            self._fmod_lane(b.lane(x, k), b.lane(y, k)) for k in range(len(x.lanes))
-        ]
+        lanes = [self._fmod_lane(b.lane(x, k), b.lane(y, k)) for k in range(len(x.lanes))]
         return b.join(lanes)
 
     def _fmod_lane(self, x, y):

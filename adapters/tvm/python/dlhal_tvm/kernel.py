@@ -53,12 +53,15 @@ class _Kernel:
         self.writer = Writer()
         self.b = Builder(self.writer, device)
         self.ranges = Ranges()
-        self.memory = Memory(self.b, self.ranges)
+        self.memory = Memory(self.b)
         self.expressions = Expressions(self.b, self.ranges, self.memory)
         self.flags = 0
         self.arg_types = []
         self.grid = {}
+        # Of each loop around the statement: where it ends, where it goes on, and whether all
+        # threads go through it together.
         self.loops = []
+        self.reducing = False
         # Conditions around the statement that may differ from thread to thread.
         self.conditions = 0
         self.local_size = [1, 1, 1]
@@ -223,7 +226,10 @@ class _Kernel:
                 f"the attribute `{node.attr_key}` is not for Vulkan kernels",
                 "leave out the schedule's step that adds it",
             )
+        # Reductions over threads have every barrier that they need.
+        outer, self.reducing = self.reducing, self.reducing or node.attr_key == "reduce_scope"
         self.statement(node.body)
+        self.reducing = outer
 
     def on_Bind(self, node):
         if ir.pointer(node.var) is not None:
@@ -279,7 +285,7 @@ class _Kernel:
         _no_predicate(node)
         index = self.expressions.index(node)
         value = self.expressions.value(node.value)
-        self.memory.store(node.buffer, index, node.indices[0], value)
+        self.memory.store(node.buffer, index, value)
 
     def on_AllocBuffer(self, node):
         bounds = []
@@ -298,6 +304,10 @@ class _Kernel:
         condition = self.expressions.value(node.condition)
         if self.conditions == 0 and node.else_case is None and _is_stepwise(node.then_case):
             self.in_steps(condition, node.then_case)
+            return
+        exchange = self.exchange(node)
+        if exchange is not None:
+            self.read_then_write(condition, *exchange)
             return
         then, other, merge = (self.writer.new_id() for _ in range(3))
         self.b.fork(condition, then, other if node.else_case is not None else merge, merge)
@@ -337,13 +347,61 @@ class _Kernel:
     def keep(self, variable, then, before):
         """Makes a variable known after the condition under which it was bound."""
         value = self.expressions.value(variable)
+        self.expressions.bind(variable, self.kept(value, then, before))
+
+    def kept(self, value, then, before):
+        """A value of the block `then`, in the block where it and `before` meet."""
         none = self.b.constant(value.dtype, 0, value.narrow)
         type_id = self.b.type(value.dtype, value.narrow)
         lanes = tuple(
             self.writer.value("Phi", type_id, lane, then, zero, before)
             for lane, zero in zip(value.lanes, none.lanes)
         )
-        self.expressions.bind(variable, value._replace(lanes=lanes))
+        return value._replace(lanes=lanes)
+
+    def exchange(self, node):
+        """(bindings, store) of an `if` in which threads write what others may be reading: workgroup
+        memory at one index from the same memory at another. None of any other `if`.
+
+        TVM's scans are so written, for warps of 32 threads in step.
+        """
+        if self.conditions > 0 or self.reducing or node.else_case is not None:
+            return None
+        body = node.then_case
+        statements = list(body.seq) if ir.kind(body) == "SeqStmt" else [body]
+        *bindings, store = statements
+        if ir.kind(store) != "BufferStore" or any(ir.kind(x) != "Bind" for x in bindings):
+            return None
+        if not all(uniform for _, _, uniform in self.loops):
+            return None
+        if ir.buffer_scope(store.buffer).split(".")[0] != "shared":
+            return None
+        place = ir.buffer_key(store.buffer)
+        if not self.expressions.reads_elsewhere(store.value, place, store.indices[0]):
+            return None
+        return bindings, store
+
+    def read_then_write(self, condition, bindings, store):
+        """The reads of all threads, then the writes of all."""
+        _no_predicate(store)
+        then, merge = self.writer.new_id(), self.writer.new_id()
+        before = self.block_here()
+        self.b.fork(condition, then, merge, merge)
+        self.b.label(then)
+        for binding in bindings:
+            self.statement(binding)
+        index, value = self.expressions.index(store), self.expressions.value(store.value)
+        end = self.b.block
+        self.b.branch(merge)
+        self.b.label(merge)
+        index, value = self.kept(index, end, before), self.kept(value, end, before)
+        self.barrier("shared")
+        write, done = self.writer.new_id(), self.writer.new_id()
+        self.b.fork(condition, write, done, done)
+        self.b.label(write)
+        self.memory.store(store.buffer, index, value)
+        self.b.branch(done)
+        self.b.label(done)
 
     def on_For(self, node):
         variable = node.loop_var
@@ -380,7 +438,8 @@ class _Kernel:
         self.writer.effect("BranchConditional", goes_on.id, body, done)
         self.b.label(body)
         self.expressions.bind(variable, self.as_known(variable, index))
-        self.loops.append((done, after))
+        constant = ir.kind(node.min) == "IntImm" and ir.kind(node.extent) == "IntImm"
+        self.loops.append((done, after, constant and not _leaves(node.body)))
         self.statement(node.body)
         self.loops.pop()
         self.b.branch(after)
@@ -415,7 +474,7 @@ class _Kernel:
         condition = self.expressions.value(node.condition)
         self.writer.effect("BranchConditional", condition.id, body, done)
         self.b.label(body)
-        self.loops.append((done, after))
+        self.loops.append((done, after, False))
         self.statement(node.body)
         self.loops.pop()
         self.b.branch(after)
@@ -444,6 +503,11 @@ def _no_predicate(node):
             f"the store to `{ir.buffer_of(node).name}` has a predicate for each lane",
             "schedule the loop without a predicate",
         )
+
+
+def _leaves(body):
+    """Whether a thread may leave the loop on its own."""
+    return any(ir.kind(node) in ("Break", "Continue", "Return", "While") for node in _nested(body))
 
 
 def _is_warp_barrier(node):

@@ -33,10 +33,9 @@ class _Array:
 class Memory:
     """Finds the memory behind TVM's buffers, and loads and stores."""
 
-    def __init__(self, builder, ranges):
+    def __init__(self, builder):
         self._builder = builder
         self._writer = builder.writer
-        self._ranges = ranges
         self._places = {}
         self._arguments = []
         self._blocks = {}
@@ -109,13 +108,13 @@ class Memory:
             return self._writer.local_variable(array)
         return self._writer.global_variable(storage_class, array)
 
-    def load(self, buffer, index, index_node) -> Value:
-        """The elements at `index`, a list of index nodes' lanes."""
+    def load(self, buffer, index) -> Value:
+        """The elements at each lane of `index`."""
         place, dtype = self._place(buffer)
-        values = [self._load_element(place, dtype, at) for at in self._at(index, index_node, dtype)]
+        values = [self._load_element(place, dtype, at) for at in self._at(index, dtype)]
         return values[0] if len(values) == 1 else self._builder.join(values)
 
-    def store(self, buffer, index, index_node, value):
+    def store(self, buffer, index, value):
         place, dtype = self._place(buffer)
         place.written = True
         if value.dtype.scalar != dtype.scalar:
@@ -125,7 +124,7 @@ class Memory:
             )
         value = self._builder.widen(value)
         lanes = dtype.lanes
-        for number, at in enumerate(self._at(index, index_node, dtype)):
+        for number, at in enumerate(self._at(index, dtype)):
             part = value.lanes[number * lanes : (number + 1) * lanes]
             self._store_element(place, dtype, at, Value(dtype, part))
 
@@ -145,17 +144,14 @@ class Memory:
             )
         return place, dtype
 
-    def _at(self, index, node, dtype):
+    def _at(self, index, dtype):
         """Each lane of an index, in 32 bits where that cannot change it.
 
-        A buffer has fewer than 4 GiB, so an index of elements of two bytes and more fits; in the
-        kernel's own memory every index does.
+        A buffer has fewer than 4 GiB, so an index of elements of two bytes and more fits.
         """
-        value = index
-        if value.dtype.bits == 64 and not value.narrow:
-            large = dtype.memory_bytes * dtype.lanes >= 2
-            value = self._builder.low(value) if large else value
-        return [self._builder.lane(value, lane) for lane in range(len(value.lanes))]
+        if dtype.memory_bytes * dtype.lanes >= 2:
+            index = self._builder.low(index)
+        return [self._builder.lane(index, lane) for lane in range(len(index.lanes))]
 
     # Elements.
 
@@ -171,9 +167,7 @@ class Memory:
                 continue
             vector = self._writer.once("TypeVector", lane, chunk)
             loaded = self._writer.value("Load", vector, pointer)
-            lanes += [
-                self._writer.value("CompositeExtract", lane, loaded, k) for k in range(chunk)
-            ]
+            lanes += [self._writer.value("CompositeExtract", lane, loaded, k) for k in range(chunk)]
         return Value(dtype, tuple(self._from_memory(x, dtype, storage_class) for x in lanes))
 
     def _store_element(self, place, dtype, at, value):

@@ -8,41 +8,37 @@ VERSION_1_3 = 0x00010300
 # Opcodes by the specification's names.
 OP = {
     "Extension": 10, "ExtInstImport": 11, "ExtInst": 12, "MemoryModel": 14, "EntryPoint": 15,
-    "ExecutionMode": 16, "Capability": 17, "Name": 5, "ModuleProcessed": 330,
-    "TypeVoid": 19, "TypeBool": 20, "TypeInt": 21, "TypeFloat": 22, "TypeVector": 23,
-    "TypeArray": 28, "TypeRuntimeArray": 29, "TypeStruct": 30, "TypePointer": 32,
-    "TypeFunction": 33, "ConstantTrue": 41, "ConstantFalse": 42, "Constant": 43,
-    "Function": 54, "FunctionEnd": 56, "Variable": 59, "Load": 61, "Store": 62,
-    "AccessChain": 65, "Decorate": 71, "MemberDecorate": 72,
-    "CompositeConstruct": 80, "CompositeExtract": 81,
-    "ConvertFToU": 109, "ConvertFToS": 110, "ConvertSToF": 111, "ConvertUToF": 112,
-    "UConvert": 113, "SConvert": 114, "FConvert": 115, "Bitcast": 124,
-    "UMulExtended": 151, "SNegate": 126, "FNegate": 127, "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131,
-    "IMul": 132, "FMul": 133, "UDiv": 134, "SDiv": 135, "FDiv": 136, "UMod": 137, "SRem": 138,
-    "LogicalEqual": 164, "LogicalNotEqual": 165, "LogicalOr": 166, "LogicalAnd": 167,
-    "LogicalNot": 168, "Select": 169, "IEqual": 170, "INotEqual": 171, "UGreaterThan": 172,
-    "SGreaterThan": 173, "UGreaterThanEqual": 174, "SGreaterThanEqual": 175, "ULessThan": 176,
-    "SLessThan": 177, "ULessThanEqual": 178, "SLessThanEqual": 179, "FOrdEqual": 180,
-    "FUnordNotEqual": 183, "FOrdLessThan": 184, "FOrdGreaterThan": 186,
-    "FOrdLessThanEqual": 188, "FOrdGreaterThanEqual": 190,
-    "ShiftRightLogical": 194, "ShiftRightArithmetic": 195, "ShiftLeftLogical": 196,
-    "BitwiseOr": 197, "BitwiseXor": 198, "BitwiseAnd": 199, "Not": 200,
-    "BitFieldSExtract": 202, "BitFieldUExtract": 203, "BitCount": 205,
-    "ControlBarrier": 224, "AtomicIAdd": 234, "Phi": 245, "LoopMerge": 246,
-    "SelectionMerge": 247, "Label": 248, "Branch": 249, "BranchConditional": 250,
-    "Return": 253, "Unreachable": 255,
+    "ExecutionMode": 16, "Capability": 17, "Name": 5, "ModuleProcessed": 330, "TypeVoid": 19,
+    "TypeBool": 20, "TypeInt": 21, "TypeFloat": 22, "TypeVector": 23, "TypeArray": 28,
+    "TypeRuntimeArray": 29, "TypeStruct": 30, "TypePointer": 32, "TypeFunction": 33,
+    "ConstantTrue": 41, "ConstantFalse": 42, "Constant": 43, "Function": 54, "FunctionEnd": 56,
+    "Variable": 59, "Load": 61, "Store": 62, "AccessChain": 65, "Decorate": 71,
+    "MemberDecorate": 72, "CompositeConstruct": 80, "CompositeExtract": 81, "ConvertFToU": 109,
+    "ConvertFToS": 110, "ConvertSToF": 111, "ConvertUToF": 112, "UConvert": 113, "SConvert": 114,
+    "FConvert": 115, "Bitcast": 124, "UMulExtended": 151, "SNegate": 126, "FNegate": 127,
+    "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131, "IMul": 132, "FMul": 133, "UDiv": 134,
+    "SDiv": 135, "FDiv": 136, "UMod": 137, "SRem": 138, "LogicalEqual": 164,
+    "LogicalNotEqual": 165, "LogicalOr": 166, "LogicalAnd": 167, "LogicalNot": 168, "Select": 169,
+    "IEqual": 170, "INotEqual": 171, "UGreaterThan": 172, "SGreaterThan": 173,
+    "UGreaterThanEqual": 174, "SGreaterThanEqual": 175, "ULessThan": 176, "SLessThan": 177,
+    "ULessThanEqual": 178, "SLessThanEqual": 179, "FOrdEqual": 180, "FUnordNotEqual": 183,
+    "FOrdLessThan": 184, "FOrdGreaterThan": 186, "FOrdLessThanEqual": 188,
+    "FOrdGreaterThanEqual": 190, "ShiftRightLogical": 194, "ShiftRightArithmetic": 195,
+    "ShiftLeftLogical": 196, "BitwiseOr": 197, "BitwiseXor": 198, "BitwiseAnd": 199, "Not": 200,
+    "BitFieldSExtract": 202, "BitFieldUExtract": 203, "BitCount": 205, "ControlBarrier": 224,
+    "Phi": 245, "LoopMerge": 246, "SelectionMerge": 247, "Label": 248, "Branch": 249,
+    "BranchConditional": 250, "Return": 253,
 }  # fmt: skip
 
 CAPABILITY = {
     "Shader": 1, "Float16": 9, "Float64": 10, "Int64": 11, "Int16": 22, "Int8": 39,
     "StorageBuffer16BitAccess": 4433, "StoragePushConstant16": 4435,
-    "UniformAndStorageBuffer16BitAccess": 4434, "StorageBuffer8BitAccess": 4448,
+    "StorageBuffer8BitAccess": 4448,
 }  # fmt: skip
 
 EXTENSION = {
     "StorageBuffer16BitAccess": "SPV_KHR_16bit_storage",
     "StoragePushConstant16": "SPV_KHR_16bit_storage",
-    "UniformAndStorageBuffer16BitAccess": "SPV_KHR_16bit_storage",
     "StorageBuffer8BitAccess": "SPV_KHR_8bit_storage",
 }
 
@@ -60,10 +56,8 @@ BUILT_IN = {"NumWorkgroups": 24, "WorkgroupId": 26, "LocalInvocationId": 27}
 
 # Instructions of the set GLSL.std.450.
 GLSL = {
-    "Round": 1, "RoundEven": 2, "Trunc": 3, "FAbs": 4, "SAbs": 5, "Floor": 8, "Ceil": 9,
-    "Sin": 13, "Cos": 14, "Tan": 15, "Asin": 16, "Acos": 17, "Atan": 18, "Atan2": 25,
-    "Pow": 26, "Exp": 27, "Log": 28, "Exp2": 29, "Log2": 30, "Sqrt": 31, "InverseSqrt": 32,
-    "Fma": 50, "FindILsb": 73, "FindUMsb": 75,
+    "RoundEven": 2, "Trunc": 3, "FAbs": 4, "Floor": 8, "Ceil": 9, "Sqrt": 31, "Fma": 50,
+    "FindUMsb": 75,
 }  # fmt: skip
 
 
@@ -93,9 +87,6 @@ class Writer:
         self._capabilities.setdefault(name, None)
         if name in EXTENSION:
             self._extensions.setdefault(EXTENSION[name], None)
-
-    def has_capability(self, name):
-        return name in self._capabilities
 
     def name(self, target, text):
         self._names.append(_instruction("Name", target, *_string(text)))
@@ -160,9 +151,7 @@ class Writer:
         """A variable of the function; all of them stand at its start."""
         pointer = self.pointer("Function", type_id)
         result = self.new_id()
-        self._variables.append(
-            _instruction("Variable", pointer, result, STORAGE_CLASS["Function"])
-        )
+        self._variables.append(_instruction("Variable", pointer, result, STORAGE_CLASS["Function"]))
         return result
 
     def value(self, op, type_id, *operands):
@@ -194,9 +183,7 @@ class Writer:
             words += _instruction("Extension", *_string(name))
         words += _instruction("ExtInstImport", self._glsl, *_string("GLSL.std.450"))
         words += _instruction("MemoryModel", 0, 1)
-        words += _instruction(
-            "EntryPoint", 5, function, *_string(entry_name), *self._interface
-        )
+        words += _instruction("EntryPoint", 5, function, *_string(entry_name), *self._interface)
         words += _instruction("ExecutionMode", function, 17, *local_size)
         sections = (self._names, self._processed, self._decorations, self._globals)
         for section in sections:
