@@ -5,7 +5,18 @@ import pytest
 import tvm
 import tvm.runtime as rt
 
-DTYPES = ["float32", "float16", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool"]
+DTYPES = [
+    "float32",
+    "float16",
+    "float64",
+    "int8",
+    "uint8",
+    "int16",
+    "int32",
+    "int64",
+    "uint64",
+    "bool",
+]
 
 
 def property_of(dev, name):

@@ -191,7 +191,7 @@ class Expressions:
     def on_BufferLoad(self, node):
         if getattr(node, "predicate", None) is not None:
             refuse(
-                f"the load from `{ir.buffer_of(node).name}` has a predicate for each lane",
+                f"Predicated buffer load is not supported: that from `{ir.buffer_of(node).name}` has a mask",
                 "schedule the loop without a predicate",
             )
         return self.memory.load(ir.buffer_of(node), self.index(node))

@@ -500,7 +500,7 @@ def _axis(tag):
 def _no_predicate(node):
     if getattr(node, "predicate", None) is not None:
         refuse(
-            f"the store to `{ir.buffer_of(node).name}` has a predicate for each lane",
+            f"Predicated buffer store is not supported: that to `{ir.buffer_of(node).name}` has a mask",
             "schedule the loop without a predicate",
         )
 
