@@ -26,8 +26,8 @@ venv() {
         rm -rf "$at"
         python3 -m venv "$at"
         "$at/bin/pip" -q --disable-pip-version-check install "apache-tvm==$version" \
-            "apache-tvm-ffi==$(ffi_for "$version")" numpy pytest cloudpickle psutil tornado \
-            "scikit-build-core==1.1.2" >&2
+            "apache-tvm-ffi==$(ffi_for "$version")" numpy pytest pytest-xdist cloudpickle psutil \
+            tornado "scikit-build-core==1.1.2" "ruff==0.17.6" >&2
         touch "$at/ready"
     fi
     echo "$at/bin/python"

@@ -101,7 +101,7 @@ class Memory:
         return _Array(name, "Function", dtype, variable)
 
     def _array(self, storage_class, lane, chunk, count):
-        element = lane if chunk == 1 else self._writer.once("TypeVector", lane, chunk)
+        element = self._vector(lane, chunk)
         length = self._builder.u32(max(count, 1)).id
         array = self._writer.once("TypeArray", element, length)
         if storage_class == "Function":
@@ -162,27 +162,22 @@ class Memory:
         lanes = []
         for part in range(dtype.lanes // chunk):
             pointer = self._pointer(storage_class, variable, lane, chunk, at, dtype, part)
-            if chunk == 1:
-                lanes.append(self._writer.value("Load", lane, pointer))
-                continue
-            vector = self._writer.once("TypeVector", lane, chunk)
-            loaded = self._writer.value("Load", vector, pointer)
-            lanes += [self._writer.value("CompositeExtract", lane, loaded, k) for k in range(chunk)]
-        return Value(dtype, tuple(self._from_memory(x, dtype, storage_class) for x in lanes))
+            loaded = self._writer.value("Load", self._vector(lane, chunk), pointer)
+            lanes += self._from_memory(loaded, dtype, storage_class, chunk)
+        return Value(dtype, tuple(lanes))
 
     def _store_element(self, place, dtype, at, value):
         storage_class, variable = self._variable(place, dtype)
         chunk = 1 if storage_class == "Function" else _chunk(dtype)
         lane = self._lane_type(dtype, storage_class)
-        lanes = [self._to_memory(x, dtype, storage_class) for x in value.lanes]
         for part in range(dtype.lanes // chunk):
             pointer = self._pointer(storage_class, variable, lane, chunk, at, dtype, part)
-            what = lanes[part]
-            if chunk > 1:
-                vector = self._writer.once("TypeVector", lane, chunk)
-                parts = lanes[part * chunk : (part + 1) * chunk]
-                what = self._writer.value("CompositeConstruct", vector, *parts)
-            self._writer.effect("Store", pointer, what)
+            lanes = value.lanes[part * chunk : (part + 1) * chunk]
+            self._writer.effect("Store", pointer, self._to_memory(lanes, dtype, storage_class))
+
+    def _vector(self, lane, count):
+        """The type of `count` lanes together."""
+        return lane if count == 1 else self._writer.once("TypeVector", lane, count)
 
     def _pointer(self, storage_class, variable, lane, chunk, at, dtype, part):
         builder = self._builder
@@ -190,7 +185,7 @@ class Memory:
         if parts > 1:
             scale = builder.constant(at.dtype, parts, at.narrow)
             at = builder.add(builder.mul(at, scale), builder.constant(at.dtype, part, at.narrow))
-        element = lane if chunk == 1 else self._writer.once("TypeVector", lane, chunk)
+        element = self._vector(lane, chunk)
         pointer = self._writer.pointer(storage_class, element)
         first = (builder.u32(0).id,) if storage_class == "StorageBuffer" else ()
         return self._writer.value("AccessChain", pointer, variable, *first, at.id)
@@ -200,7 +195,7 @@ class Memory:
             return place.storage_class, place.variable
         lane = self._lane_type(dtype, "StorageBuffer")
         chunk = _chunk(dtype)
-        element = lane if chunk == 1 else self._writer.once("TypeVector", lane, chunk)
+        element = self._vector(lane, chunk)
         if element not in place.variables:
             stride = chunk * dtype.memory_bytes
             place.variables[element] = self._buffer_variable(place, element, stride)
@@ -251,32 +246,51 @@ class Memory:
             return builder.type(dtype)
         return self._writer.once("TypeInt", bits, 0)
 
-    def _from_memory(self, lane, dtype, storage_class):
-        builder = self._builder
+    @staticmethod
+    def _is_small(dtype, storage_class):
+        """Whether memory holds fewer bits than the kernel's own values have."""
         if storage_class == "Function" or (dtype.kind == "b" and storage_class == "Workgroup"):
-            return lane
-        if dtype.kind == "b":
-            byte = self._writer.value("UConvert", builder.type(UINT32), lane)
-            word = Value(UINT32, (byte,))
-            return builder.compare("ne", word, builder.u32(0)).id
-        if dtype.is_int and dtype.bits < 32:
-            op = "SConvert" if dtype.kind == "i" else "UConvert"
-            return self._writer.value(op, builder.type(dtype), lane)
-        if dtype.kind == "f" and dtype.bits == 16:
-            builder.type(dtype)
-        return lane
+            return False
+        return dtype.kind == "b" or (dtype.is_int and dtype.bits < 32)
 
-    def _to_memory(self, lane, dtype, storage_class):
+    def _from_memory(self, loaded, dtype, storage_class, count):
+        """The lanes of what was loaded. Small ones are widened together, for many devices can do
+        nothing else with a vector of them."""
         builder = self._builder
-        if storage_class == "Function" or (dtype.kind == "b" and storage_class == "Workgroup"):
-            return lane
-        memory = self._lane_type(dtype, storage_class)
-        if dtype.kind == "b":
-            word = builder.select(Value(BOOL, (lane,)), builder.u32(1), builder.u32(0))
-            return self._writer.value("UConvert", memory, word.id)
-        if dtype.is_int and dtype.bits < 32:
-            return self._writer.value("UConvert", memory, lane)
-        return lane
+        lane = self._lane_type(dtype, storage_class)
+        small = self._is_small(dtype, storage_class)
+        if small:
+            lane = builder.type(UINT32 if dtype.kind == "b" else dtype)
+            op = "SConvert" if dtype.kind == "i" else "UConvert"
+            loaded = self._writer.value(op, self._vector(lane, count), loaded)
+        elif dtype.kind == "f":
+            # Asks for the capability to compute with what memory alone could hold without it.
+            builder.type(dtype)
+        lanes = [loaded]
+        if count > 1:
+            lanes = [self._writer.value("CompositeExtract", lane, loaded, k) for k in range(count)]
+        if small and dtype.kind == "b":
+            zero = builder.u32(0)
+            lanes = [builder.compare("ne", Value(UINT32, (word,)), zero).id for word in lanes]
+        return lanes
+
+    def _to_memory(self, lanes, dtype, storage_class):
+        """What to store for these lanes."""
+        builder = self._builder
+        small = self._is_small(dtype, storage_class)
+        lane = self._lane_type(dtype, storage_class)
+        if small:
+            lane = builder.type(UINT32 if dtype.kind == "b" else dtype)
+            if dtype.kind == "b":
+                bits = [builder.u32(1), builder.u32(0)]
+                lanes = [builder.select(Value(BOOL, (truth,)), *bits).id for truth in lanes]
+        value = lanes[0]
+        if len(lanes) > 1:
+            value = self._writer.value("CompositeConstruct", self._vector(lane, len(lanes)), *lanes)
+        if small:
+            memory = self._vector(self._lane_type(dtype, storage_class), len(lanes))
+            value = self._writer.value("UConvert", memory, value)
+        return value
 
 
 def _chunk(dtype):
