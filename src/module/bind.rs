@@ -95,12 +95,16 @@ pub(super) fn with_uniform_scalars(function: &Function) -> Result<Function> {
         )));
     }
     let binding = function.buffers().count() as u32;
-    let words: Arc<[u32]> = spirv::push_constants_to_uniform(&function.spirv, binding)?.into();
-    let shader = Arc::new(spirv::read(&words)?);
+    let words = spirv::push_constants_to_uniform(&function.spirv, binding)?;
+    with_words(function, words, function.flags | UNIFORM_SCALARS)
+}
+
+/// `function` with its shader rewritten to `words`.
+pub(super) fn with_words(function: &Function, words: Vec<u32>, flags: u32) -> Result<Function> {
     let code = Code {
-        words,
-        shader,
-        flags: function.flags | UNIFORM_SCALARS,
+        shader: Arc::new(spirv::read(&words)?),
+        words: words.into(),
+        flags,
         source: function.source.clone(),
         webgpu: matches!(function.grid_fold, Some(GridFold::HiddenExtent { .. })),
         blame: DlhalStatus::Internal,

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::dtype::DataType;
 use super::signature::{LaunchTag, Signature};
-use super::spirv::{EntryPoint, ScalarType, Shader};
+use super::spirv::{self, EntryPoint, ScalarType, Shader};
 use crate::Result;
+use crate::hal::KernelLimits;
 
 /// One kernel of a module.
 #[derive(Clone, Debug)]
@@ -112,6 +113,10 @@ pub enum GridFold {
 /// The `OpModuleProcessed` of shaders that fold their grid's x into z by themselves.
 pub const GRID_FOLD_PROCESS: &str = "dlhal.grid_fold x z";
 
+/// The `OpModuleProcessed` of shaders that ask for signed zeros, infinities and NaN to be kept, and
+/// run on devices that do not promise it, too.
+pub const OPTIONAL_NAN_PRESERVE: &str = "dlhal.optional SignedZeroInfNanPreserve";
+
 impl Function {
     /// The function's name.
     pub fn name(&self) -> &str {
@@ -143,6 +148,18 @@ impl Function {
     /// where a scalar has fewer than 32 bits.
     pub fn with_uniform_scalars(&self) -> Result<Self> {
         super::bind::with_uniform_scalars(self)
+    }
+
+    /// The same kernel without what it can do without and `limits` does not have; `None` where
+    /// nothing is to be left out.
+    pub fn without_optional(&self, limits: &KernelLimits) -> Result<Option<Self>> {
+        let asks = self.shader.capabilities.contains(&spirv::NAN_PRESERVE)
+            && self.shader.processes.iter().any(|process| process == OPTIONAL_NAN_PRESERVE);
+        if !asks || limits.spirv_capabilities.contains(&spirv::NAN_PRESERVE) {
+            return Ok(None);
+        }
+        super::bind::with_words(self, spirv::without_nan_preserve(&self.spirv)?, self.flags)
+            .map(Some)
     }
 
     /// Whether the kernel takes a size of dynamic workgroup memory at launch.

@@ -28,6 +28,8 @@ pub(crate) struct Options {
     pub(crate) force_unmapped_device_memory: bool,
     /// `DLHAL_FORCE_ONE_QUEUE`
     pub(crate) force_one_queue: bool,
+    /// `DLHAL_FORCE_NO_FLOAT_CONTROLS`
+    pub(crate) force_no_float_controls: bool,
     /// `DLHAL_FORCE_NO_TIMESTAMPS`
     pub(crate) force_no_timestamps: bool,
 }
@@ -70,6 +72,7 @@ impl Options {
             force_own_budget: switch("DLHAL_FORCE_OWN_BUDGET"),
             force_unmapped_device_memory: switch("DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY"),
             force_one_queue: switch("DLHAL_FORCE_ONE_QUEUE"),
+            force_no_float_controls: switch("DLHAL_FORCE_NO_FLOAT_CONTROLS"),
             force_no_timestamps: switch("DLHAL_FORCE_NO_TIMESTAMPS"),
         };
         (options, complaints)
@@ -108,7 +111,7 @@ mod tests {
     #[test]
     fn each_variable_sets_its_own_switch_and_no_other() {
         type Field = fn(&mut Options) -> &mut bool;
-        let switches: [(&str, Field); 11] = [
+        let switches: [(&str, Field); 12] = [
             ("DLHAL_VALIDATION", |o| &mut o.validation),
             ("DLHAL_DISABLE_IMPLICIT_LAYERS", |o| &mut o.disable_implicit_layers),
             ("DLHAL_ROBUST_BUFFER_ACCESS", |o| &mut o.robust_buffer_access),
@@ -119,6 +122,7 @@ mod tests {
             ("DLHAL_FORCE_OWN_BUDGET", |o| &mut o.force_own_budget),
             ("DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY", |o| &mut o.force_unmapped_device_memory),
             ("DLHAL_FORCE_ONE_QUEUE", |o| &mut o.force_one_queue),
+            ("DLHAL_FORCE_NO_FLOAT_CONTROLS", |o| &mut o.force_no_float_controls),
             ("DLHAL_FORCE_NO_TIMESTAMPS", |o| &mut o.force_no_timestamps),
         ];
         for (name, field) in switches {

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) max_push_descriptors: u32,
     /// Query device memory by `VK_EXT_memory_budget`.
     pub(crate) memory_budget: bool,
+    /// Whether shaders may ask for float controls.
+    pub(crate) float_controls: bool,
     /// Import host memory; the alignment it needs.
     pub(crate) host_import_alignment: Option<u64>,
     /// Map device memory where the host can see it.
@@ -85,7 +87,8 @@ pub(crate) fn plan(snapshot: &Snapshot, options: &Options) -> Result<Plan> {
         .filter(|alignment| alignment.is_power_of_two())
         .filter(|_| has("VK_EXT_external_memory_host") && !options.force_no_host_import);
 
-    let mut extensions = promoted_extensions(snapshot, api_version, &features);
+    let float_controls = snapshot.float_controls.is_some() && !options.force_no_float_controls;
+    let mut extensions = promoted_extensions(snapshot, api_version, &features, float_controls);
     let mut enable = |name: &'static str, wanted: bool| {
         if wanted {
             extensions.push(name);
@@ -112,6 +115,7 @@ pub(crate) fn plan(snapshot: &Snapshot, options: &Options) -> Result<Plan> {
             .filter(|_| push_descriptors)
             .unwrap_or(0),
         memory_budget,
+        float_controls,
         host_import_alignment,
         map_device_memory: memory.map_device,
     })
@@ -138,9 +142,9 @@ fn promoted_extensions(
     snapshot: &Snapshot,
     api_version: u32,
     features: &EnabledFeatures,
+    float_controls: bool,
 ) -> Vec<&'static str> {
     let (v12, v13) = (vk::API_VERSION_1_2, vk::API_VERSION_1_3);
-    let float_controls = snapshot.float_controls.is_some();
     let any_8bit = features.storage_buffer_8bit
         || features.uniform_and_storage_buffer_8bit
         || features.storage_push_constant_8;

@@ -26,7 +26,7 @@ class Value(NamedTuple):
 _FLOAT_OPS = {"add": "FAdd", "sub": "FSub", "mul": "FMul", "div": "FDiv"}
 _INT_OPS = {"add": "IAdd", "sub": "ISub", "mul": "IMul", "and": "BitwiseAnd", "or": "BitwiseOr",
             "xor": "BitwiseXor", "shl": "ShiftLeftLogical"}  # fmt: skip
-_SIGNED_OPS = {"div": "SDiv", "rem": "SRem", "shr": "ShiftRightArithmetic"}
+_SIGNED_OPS = {"div": "SDiv", "shr": "ShiftRightArithmetic"}
 _UNSIGNED_OPS = {"div": "UDiv", "rem": "UMod", "shr": "ShiftRightLogical"}
 # Results that may leave the range of fewer than 32 bits.
 _GROWING = {"add", "sub", "mul", "shl", "div"}
@@ -241,7 +241,7 @@ class Builder:
             return quotient
         zero = self.constant(a.dtype, 0, quotient.narrow)
         a, b = self.alike(a, b)
-        rest = self.binary("rem", a, b)
+        rest = self.remainder(a, b)
         one_less = self.sub(quotient, self.constant(a.dtype, 1, quotient.narrow))
         return self.select(self._rounds_up(rest, b, zero), one_less, quotient)
 
@@ -249,11 +249,18 @@ class Builder:
         if a.dtype.kind == "f":
             return self.sub(a, self.mul(self.glsl("Floor", self.div(a, b)), b))
         a, b = self.alike(a, b)
-        rest = self.binary("rem", a, b)
+        rest = self.remainder(a, b)
         if a.dtype.kind == "u":
             return rest
         zero = self.constant(a.dtype, 0, rest.narrow)
         return self.select(self._rounds_up(rest, b, zero), self.add(rest, b), rest)
+
+    def remainder(self, a, b):
+        """What a division toward zero leaves. Vulkan leaves SPIR-V's own remainder undefined where
+        an operand is negative."""
+        if a.dtype.kind == "u":
+            return self.binary("rem", a, b)
+        return self.sub(a, self.mul(self.div(a, b), b))
 
     def _rounds_up(self, rest, divisor, zero):
         """Whether a division toward zero rounded up, so that the floor is one less."""

@@ -118,7 +118,7 @@ class Expressions:
         if a.dtype.kind == "f":
             quotient = self.b.glsl("Trunc", self.b.div(a, b))
             return self.b.sub(a, self.b.mul(quotient, b))
-        return self.b.binary("rem", a, b)
+        return self.b.remainder(a, b)
 
     def on_FloorDiv(self, node):
         a, b = self.value(node.a), self.value(node.b)

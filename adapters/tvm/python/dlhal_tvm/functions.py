@@ -116,6 +116,20 @@ class Functions:
     def _is(self, op, x, number):
         return self._b.compare(op, x, self._k(x, number))
 
+    def _in_range(self, a, c):
+        """Two magnitudes by a power of two, and what takes it back: devices divide right by no more
+        than 2^126, and may take numbers below the least normal one for zero."""
+        b = self._b
+        large = b.maximum(a, c)
+        huge, tiny = self._is("gt", large, 2.0**64), self._is("lt", large, 2.0**-64)
+
+        def chosen(if_huge, if_tiny):
+            small = b.select(tiny, self._k(a, if_tiny), self._k(a, 1.0))
+            return b.select(huge, self._k(a, if_huge), small)
+
+        scale = chosen(2.0**-64, 2.0**64)
+        return b.mul(a, scale), b.mul(c, scale), chosen(2.0**64, 2.0**-64)
+
     def _with_sign_of(self, magnitude, sign):
         b = self._b
         kept = b.binary("and", self._bits(magnitude), self._k(self._bits(magnitude), 0x7FFFFFFF))
@@ -521,7 +535,7 @@ class Functions:
 
     def atan2(self, y, x):
         b = self._b
-        size_y, size_x = self._abs(y), self._abs(x)
+        size_y, size_x, _ = self._in_range(self._abs(y), self._abs(x))
         infinite = b.both(self._is("eq", size_y, math.inf), self._is("eq", size_x, math.inf))
         ratio = b.select(b.compare("eq", size_y, size_x), self._k(x, 1.0), b.div(size_y, size_x))
         ratio = b.select(infinite, self._k(x, 1.0), ratio)
@@ -627,11 +641,12 @@ class Functions:
 
     def hypot(self, x, y):
         b = self._b
-        a, c = self._abs(x), self._abs(y)
+        a, c, unscale = self._in_range(self._abs(x), self._abs(y))
         large, small = b.maximum(a, c), b.minimum(a, c)
         ratio = b.div(small, large)
         result = b.mul(large, b.glsl("Sqrt", b.fma(ratio, ratio, self._k(x, 1.0))))
         result = b.select(self._is("eq", large, 0.0), large, result)
+        result = b.mul(result, unscale)
         result = b.select(b.either(self._is_nan(x), self._is_nan(y)), b.add(x, y), result)
         infinite = b.either(self._is("eq", a, math.inf), self._is("eq", c, math.inf))
         return b.select(infinite, self._k(x, math.inf), result)

@@ -17,7 +17,7 @@ OP = {
     "ConvertFToS": 110, "ConvertSToF": 111, "ConvertUToF": 112, "UConvert": 113, "SConvert": 114,
     "FConvert": 115, "Bitcast": 124, "UMulExtended": 151, "SNegate": 126, "FNegate": 127,
     "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131, "IMul": 132, "FMul": 133, "UDiv": 134,
-    "SDiv": 135, "FDiv": 136, "UMod": 137, "SRem": 138, "LogicalEqual": 164,
+    "SDiv": 135, "FDiv": 136, "UMod": 137, "LogicalEqual": 164,
     "LogicalNotEqual": 165, "LogicalOr": 166, "LogicalAnd": 167, "LogicalNot": 168, "Select": 169,
     "IEqual": 170, "INotEqual": 171, "UGreaterThan": 172, "SGreaterThan": 173,
     "UGreaterThanEqual": 174, "SGreaterThanEqual": 175, "ULessThan": 176, "SLessThan": 177,
@@ -32,6 +32,7 @@ OP = {
 
 CAPABILITY = {
     "Shader": 1, "Float16": 9, "Float64": 10, "Int64": 11, "Int16": 22, "Int8": 39,
+    "SignedZeroInfNanPreserve": 4466,
     "StorageBuffer16BitAccess": 4433, "StoragePushConstant16": 4435,
     "StorageBuffer8BitAccess": 4448,
 }  # fmt: skip
@@ -40,7 +41,15 @@ EXTENSION = {
     "StorageBuffer16BitAccess": "SPV_KHR_16bit_storage",
     "StoragePushConstant16": "SPV_KHR_16bit_storage",
     "StorageBuffer8BitAccess": "SPV_KHR_8bit_storage",
+    "SignedZeroInfNanPreserve": "SPV_KHR_float_controls",
 }
+
+# Execution modes.
+_LOCAL_SIZE = 17
+_SIGNED_ZERO_INF_NAN_PRESERVE = 4461
+
+# Says to the loader that a device without the capability runs the kernel, too.
+_OPTIONAL_NAN_PRESERVE = "dlhal.optional SignedZeroInfNanPreserve"
 
 STORAGE_CLASS = {
     "Input": 1, "Uniform": 2, "Workgroup": 4, "Function": 7, "PushConstant": 9,
@@ -176,6 +185,11 @@ class Writer:
         void = self.once("TypeVoid")
         function_type = self.once("TypeFunction", void)
         function = self.new_id()
+        float_bits = sorted({key[1][0] for key in self._cache if key[0] == "TypeFloat"})
+        if float_bits:
+            # Drivers may else compute as if there were no NaN.
+            self.capability("SignedZeroInfNanPreserve")
+            self.processed(_OPTIONAL_NAN_PRESERVE)
         words = [MAGIC, VERSION_1_3, 0, self._next, 0]
         for name in self._capabilities:
             words += _instruction("Capability", CAPABILITY[name])
@@ -184,7 +198,9 @@ class Writer:
         words += _instruction("ExtInstImport", self._glsl, *_string("GLSL.std.450"))
         words += _instruction("MemoryModel", 0, 1)
         words += _instruction("EntryPoint", 5, function, *_string(entry_name), *self._interface)
-        words += _instruction("ExecutionMode", function, 17, *local_size)
+        words += _instruction("ExecutionMode", function, _LOCAL_SIZE, *local_size)
+        for bits in float_bits:
+            words += _instruction("ExecutionMode", function, _SIGNED_ZERO_INF_NAN_PRESERVE, bits)
         sections = (self._names, self._processed, self._decorations, self._globals)
         for section in sections:
             for instruction in section:
