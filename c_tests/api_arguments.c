@@ -21,6 +21,7 @@ static char words[256];
 static void *live, *host, *stale_address;
 static DlhalStream streams[8];
 static DlhalEvent events[8];
+static DlhalTimer timers[8];
 static DlhalModule modules[8];
 static DlhalFunction functions[8];
 static DlhalLaunch launches[8];
@@ -182,6 +183,9 @@ static DlhalStatus free_stream(void *p) {
 }
 static DlhalStatus free_event(void *p) {
     return dlhal_event_free(p);
+}
+static DlhalStatus free_timer(void *p) {
+    return dlhal_timer_free(p);
 }
 static DlhalStatus free_module(void *p) {
     return dlhal_module_free(p);
@@ -394,21 +398,34 @@ static DlhalStatus call(int entry) {
             return dlhal_tensor_free(PICK(tensors));
         case 69:
             return chance(1000) ? DLHAL_STATUS_OK : dlhal_shutdown();
+        case 70:
+            return and_free(dlhal_timer_create(device(), made()), free_timer);
+        case 71:
+            return dlhal_timer_start(PICK(timers), PICK(streams));
+        case 72:
+            return dlhal_timer_stop(PICK(timers), PICK(streams));
+        case 73:
+            return dlhal_timer_elapsed(PICK(timers), chance(2) ? UINT64_MAX : chance(1000),
+                                       target());
+        case 74:
+            return dlhal_timer_free(PICK(timers));
         default:
             return DLHAL_STATUS_OK;
     }
 }
 
-enum { ENTRIES = 70 };
+enum { ENTRIES = 75 };
 
 /* Handles of every kind of wrongness; none that a free would end. */
 static void prepare(void) {
     DlhalStream stream;
     DlhalEvent event;
+    DlhalTimer timer;
     DlhalModule module = api_module();
     DlhalFunction function = api_function("saxpy");
     OK(dlhal_stream_create(api_gpu, &stream));
     OK(dlhal_event_create(api_gpu, &event));
+    OK(dlhal_timer_create(api_gpu, &timer));
     uintptr_t wrong[8] = {0,
                           1,
                           4096,
@@ -420,9 +437,11 @@ static void prepare(void) {
     memcpy(streams, wrong, sizeof wrong), memcpy(events, wrong, sizeof wrong);
     memcpy(modules, wrong, sizeof wrong), memcpy(functions, wrong, sizeof wrong);
     memcpy(launches, wrong, sizeof wrong), memcpy(tensors, wrong, sizeof wrong);
+    memcpy(timers, wrong, sizeof wrong), timers[4] = timer;
     streams[4] = (DlhalStream)(void *)function;
     OK(dlhal_stream_free(api_gpu, stream));
     OK(dlhal_event_free(event));
+    OK(dlhal_timer_free(timer));
     OK(dlhal_module_free(module));
     OK(dlhal_function_free(function));
     live = api_alloc(4096), stale_address = api_alloc(4096);
@@ -467,6 +486,10 @@ static void null_is_refused_by_name(void) {
                 "from is null");
     CHECK_FAILS(dlhal_stream_create(d, NULL), DLHAL_STATUS_INVALID_ARGUMENT, "stream is null");
     CHECK_FAILS(dlhal_event_query(NULL, NULL), DLHAL_STATUS_INVALID_ARGUMENT, "null");
+    CHECK_FAILS(dlhal_timer_create(d, NULL), DLHAL_STATUS_INVALID_ARGUMENT, "timer is null");
+    CHECK_FAILS(dlhal_timer_start(NULL, NULL), DLHAL_STATUS_INVALID_ARGUMENT, "timer is null");
+    CHECK_FAILS(dlhal_timer_elapsed(NULL, 0, NULL), DLHAL_STATUS_INVALID_ARGUMENT,
+                "nanoseconds is null");
     CHECK_FAILS(dlhal_module_load_from_file(NULL, NULL), DLHAL_STATUS_INVALID_ARGUMENT,
                 "path is null");
     CHECK_FAILS(dlhal_module_free((DlhalModule)(void *)&d), DLHAL_STATUS_INVALID_ARGUMENT,
@@ -478,6 +501,7 @@ static void null_is_refused_by_name(void) {
     OK(dlhal_free_workspace(d, NULL));
     OK(dlhal_stream_free(d, NULL));
     OK(dlhal_event_free(NULL));
+    OK(dlhal_timer_free(NULL));
     OK(dlhal_module_free(NULL));
     OK(dlhal_function_free(NULL));
     OK(dlhal_launch_free(NULL));

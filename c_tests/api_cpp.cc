@@ -29,6 +29,10 @@ static void kernels_run() {
     event.record(stream);
     event.synchronize();
     CHECK(event.done() && event.wait_for(std::chrono::nanoseconds(0)));
+    dlhal::Timer timer(dlhal::device());
+    timer.start(stream);
+    timer.stop(stream);
+    CHECK(timer.elapsed() == timer.elapsed() && timer.elapsed().count() >= 0);
     y.download(got.data());
     CHECK(got[0] == 3 && got[63] == 3);
     dlhal::Module again = dlhal::Module::from_bytes(module.bytes().data(), module.bytes().size());

@@ -243,6 +243,49 @@ static void streams_are_set_and_wait_for_each_other(void) {
     OK(dlhal_event_free(event));
 }
 
+/* Start, stop, read, start again; what is out of order says so. */
+static void timers_measure_streams(void) {
+    DlhalStream stream = NULL, other = NULL;
+    DlhalTimer timer = NULL;
+    uint64_t once = 0, again = 1;
+    OK(dlhal_stream_create(api_gpu, &stream));
+    OK(dlhal_stream_create(api_gpu, &other));
+    OK(dlhal_timer_create(api_gpu, &timer));
+    CHECK_FAILS(dlhal_timer_stop(timer, stream), DLHAL_STATUS_FAILED_PRECONDITION, "not started");
+    CHECK_FAILS(dlhal_timer_elapsed(timer, UINT64_MAX, &once), DLHAL_STATUS_FAILED_PRECONDITION,
+                "not started");
+    for (int round = 0; round < 3; round++) {
+        OK(dlhal_timer_start(timer, stream));
+        OK(api_saxpy(saxpy, x, y, 1, 1 << 16, stream));
+        CHECK_FAILS(dlhal_timer_elapsed(timer, 0, &once), DLHAL_STATUS_FAILED_PRECONDITION,
+                    "still runs");
+        CHECK_FAILS(dlhal_timer_stop(timer, other), DLHAL_STATUS_INVALID_ARGUMENT,
+                    "another stream");
+        OK(dlhal_timer_stop(timer, stream));
+        CHECK_FAILS(dlhal_timer_stop(timer, stream), DLHAL_STATUS_FAILED_PRECONDITION,
+                    "stopped already");
+        OK(dlhal_timer_elapsed(timer, UINT64_MAX, &once));
+        OK(dlhal_timer_elapsed(timer, 0, &again));
+        CHECK(once > 0 && once == again);
+    }
+    /* The thread's own stream is a stream like any other. */
+    OK(dlhal_timer_start(timer, NULL));
+    CHECK_STATUS(dlhal_timer_stop(timer, stream), DLHAL_STATUS_INVALID_ARGUMENT);
+    OK(dlhal_timer_stop(timer, NULL));
+    OK(dlhal_timer_elapsed(timer, UINT64_MAX, &once));
+    /* Freed while the work that it measures is under way. */
+    OK(dlhal_timer_start(timer, stream));
+    OK(api_saxpy(saxpy, x, y, 1, 1 << 16, stream));
+    OK(dlhal_timer_stop(timer, stream));
+    CHECK_FAILS(dlhal_event_record((DlhalEvent)(void *)timer, stream),
+                DLHAL_STATUS_INVALID_ARGUMENT, "another kind");
+    OK(dlhal_timer_free(timer));
+    CHECK_STATUS(dlhal_timer_start(timer, stream), DLHAL_STATUS_NOT_FOUND);
+    CHECK_STATUS(dlhal_timer_free(timer), DLHAL_STATUS_NOT_FOUND);
+    OK(dlhal_stream_free(api_gpu, stream));
+    OK(dlhal_stream_free(api_gpu, other));
+}
+
 static void addresses_resolve_and_pinned_memory_is_seen(void) {
     DlhalAddressInfo info = {.struct_size = sizeof info};
     OK(dlhal_resolve_address(api_gpu, (char *)x + 100, &info));
@@ -332,6 +375,7 @@ int main(void) {
     a_module_of_wgsl_and_one_of_its_own_spirv_run();
     copies_follow_offsets_and_strides();
     streams_are_set_and_wait_for_each_other();
+    timers_measure_streams();
     addresses_resolve_and_pinned_memory_is_seen();
     workspaces_do_not_grow_and_are_freed_from_any_thread();
     the_pipeline_cache_is_taken_back_and_nonsense_is_not();

@@ -194,6 +194,29 @@ static void everything_works_again_after_a_shutdown(void) {
     OK(dlhal_shutdown());
 }
 
+/* Timers that run, wait to be read, or were never started when the library is shut down. */
+static void timers_outlive_a_shutdown_to_be_freed(void) {
+    struct api_objects o;
+    DlhalTimer timers[3];
+    uint64_t nanoseconds;
+    api_use(&o);
+    for (int i = 0; i < 3; i++) OK(dlhal_timer_create(api_gpu, &timers[i]));
+    OK(dlhal_timer_start(timers[1], o.stream));
+    OK(dlhal_timer_start(timers[2], o.stream));
+    OK(api_saxpy(o.function, o.x, o.y, 1, 1024, o.stream));
+    OK(dlhal_timer_stop(timers[2], o.stream));
+    OK(dlhal_shutdown());
+    for (int i = 0; i < 3; i++) {
+        CHECK_STATUS(dlhal_timer_start(timers[i], NULL), DLHAL_STATUS_FAILED_PRECONDITION);
+        CHECK_STATUS(dlhal_timer_stop(timers[i], o.stream), DLHAL_STATUS_FAILED_PRECONDITION);
+        CHECK_STATUS(dlhal_timer_elapsed(timers[i], UINT64_MAX, &nanoseconds),
+                     DLHAL_STATUS_FAILED_PRECONDITION);
+        OK(dlhal_timer_free(timers[i]));
+    }
+    for (int kind = 0; kind < KINDS; kind++) OK(free_one(&o, kind));
+    OK(dlhal_free_data_space(api_gpu, o.y));
+}
+
 static void *use_and_shut_down(void *linger) {
     struct api_objects o;
     api_use(&o);
@@ -258,6 +281,7 @@ int main(int argc, char **argv) {
     late_frees_are_harmless_in_every_order();
     what_outlives_its_device_is_freed_in_every_order();
     everything_works_again_after_a_shutdown();
+    timers_outlive_a_shutdown_to_be_freed();
     threads_end_well_after_a_shutdown();
     workspaces_outlive_neither_thread_nor_shutdown();
     return check_finish();

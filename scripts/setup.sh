@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh [demo|test]
 #
-# demo  what the library and the demo need: a C compiler, CMake, the Vulkan loader, a driver
+# demo  what the library and the demo need: a C compiler, CMake, Python, the Vulkan loader, a driver
 # test  also what the tests need: Vulkan headers, validation layers, shader tools, valgrind
 #
 # As root, missing packages are installed with apt-get; otherwise the command to run is printed.
@@ -30,6 +30,7 @@ say() { echo "setup: $*" >&2; }
 die() { say "$@"; exit 1; }
 
 packages=(gcc g++ make cmake pkg-config libvulkan1 vulkan-tools)
+python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
 [ "$level" = demo ] || packages+=(binutils file libvulkan-dev vulkan-validationlayers glslc
     spirv-tools valgrind clang-format)
 

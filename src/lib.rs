@@ -10,7 +10,7 @@ pub mod module;
 pub mod null;
 pub mod runtime;
 pub mod status;
-mod switch;
+mod variable;
 pub mod vulkan;
 
 pub use status::{DlhalStatus, Error, Result};

@@ -62,11 +62,12 @@ fn vulkan_conforms_with_reserved_addresses_and_unmapped_memory() {
 }
 
 #[test]
-fn vulkan_conforms_on_one_queue_without_import_and_budget() {
+fn vulkan_conforms_on_one_queue_without_import_budget_and_timestamps() {
     in_a_process(&[
         "DLHAL_FORCE_ONE_QUEUE",
         "DLHAL_FORCE_NO_HOST_IMPORT",
         "DLHAL_FORCE_OWN_BUDGET",
+        "DLHAL_FORCE_NO_TIMESTAMPS",
     ]);
 }
 
@@ -80,6 +81,7 @@ fn vulkan_conforms_without_anything_optional() {
         "DLHAL_FORCE_ONE_QUEUE",
         "DLHAL_FORCE_NO_HOST_IMPORT",
         "DLHAL_FORCE_OWN_BUDGET",
+        "DLHAL_FORCE_NO_TIMESTAMPS",
     ]);
 }
 

@@ -28,6 +28,8 @@ const SCARCE: &[(&str, &[i32])] = &[
     ("vkCreateSemaphore", &[-1, -2]),
     ("vkCreateFence", &[-1, -2]),
     ("vkCreateEvent", &[-1, -2]),
+    ("vkCreateQueryPool", &[-1, -2]),
+    ("vkGetQueryPoolResults", &[-1, -2]),
     ("vkCreateCommandPool", &[-1, -2]),
     ("vkAllocateCommandBuffers", &[-1, -2]),
     ("vkResetCommandPool", &[-2]),
@@ -194,6 +196,7 @@ fn loss() {
         let commands = kit::record(&device, |commands| {
             dispatch(commands, &spin, &[&buffer], &[kit::SPIN, 1], [1, 1, 1])
         });
+        let timestamps = device.create_timestamps(1).unwrap();
         let mut open = device.create_command_buffer(&queue).unwrap();
         Layer::get().configure(&format!("{call}:1+:-4"));
         let first = submit(&queue, &[], &[&*commands], &[(&done, 1)])
@@ -223,6 +226,9 @@ fn loss() {
             ("semaphore", device.create_semaphore(0).map(drop)),
             ("commands", device.create_command_buffer(&queue).map(drop)),
             ("event", device.create_event().map(drop)),
+            ("timestamps", device.create_timestamps(1).map(drop)),
+            ("stamp", open.write_timestamp(&timestamps, 0)),
+            ("time", timestamps.read(0, &mut [0])),
             ("cache", device.pipeline_cache().map(drop)),
             ("merge", device.merge_pipeline_cache(&[]).map(drop)),
             (
@@ -244,7 +250,7 @@ fn loss() {
         }
         // In truth the device still runs, and it must not lose what it uses.
         std::thread::sleep(std::time::Duration::from_millis(300));
-        drop((queue, before, done, buffer, host, spin, commands, open, device));
+        drop((queue, before, done, buffer, host, spin, commands, open, timestamps, device));
         Layer::get().nothing_lives(call);
         assert_eq!(everything(&*driver), Ok(()), "a new device after {call}");
     }
@@ -267,10 +273,13 @@ fn everything(driver: &dyn Driver) -> Result<()> {
         required_subgroup_size: None,
     })?;
     let (done, event) = (device.create_semaphore(0)?, device.create_event()?);
+    let timestamps = device.create_timestamps(2)?;
     let queue = &device.queues()[0];
     let mut commands = device.create_command_buffer(queue)?;
     let all = CopyRegion { src_offset: 0, dst_offset: 0, size: 64 };
     for round in 1..=2 {
+        commands.reset_timestamps(&timestamps, 0..2)?;
+        commands.write_timestamp(&timestamps, 0)?;
         commands.copy(&a, &scratch, &[all])?;
         commands.barrier(Stages::TRANSFER, kit::all())?;
         dispatch(&mut *commands, &index, &[&scratch], &[7], [1, 1, 1])?;
@@ -279,9 +288,11 @@ fn everything(driver: &dyn Driver) -> Result<()> {
         commands.copy(&scratch, &b, &[all])?;
         commands.barrier(kit::all(), Stages::HOST | kit::all())?;
         commands.reset_event(&event, kit::all())?;
+        commands.write_timestamp(&timestamps, 1)?;
         commands.finish()?;
         submit(queue, &[], &[&*commands], &[(&done, round)])?;
         done.wait(round, Deadline::after(LONG))?;
+        timestamps.read(0, &mut [0; 2])?;
         let expected: Vec<u8> = (7..23_u32).flat_map(u32::to_ne_bytes).collect();
         assert_eq!(kit::read_mapped(&b), expected);
         commands.fill(&BufferRange { buffer: &scratch, offset: 0, size: 64 }, 0).unwrap_err();

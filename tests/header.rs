@@ -12,6 +12,7 @@ const SOURCES: &[&str] = &[
     "capi/device",
     "capi/memory",
     "capi/stream",
+    "capi/timer",
     "capi/module",
     "capi/function",
     "capi/dlpack",

@@ -3,7 +3,7 @@
 
 mod module_support;
 
-use dlhal::module::Module;
+use dlhal::module::{GridFold, Module};
 use module_support::{bytes_fixtures, fixture};
 
 #[test]
@@ -49,7 +49,8 @@ fn every_argument_and_launch_argument_of_every_fixture_is_listed() {
             for tag in function.launch_args() {
                 assert!(text.contains(&tag.to_string()), "{name}: {tag}");
             }
-            assert_eq!(text.contains("hidden argument"), function.grid_fold.is_some(), "{name}");
+            let hidden = matches!(function.grid_fold, Some(GridFold::HiddenExtent { .. }));
+            assert_eq!(text.contains("hidden argument"), hidden, "{name}");
         }
     }
 }

@@ -133,7 +133,7 @@ fn only_the_output_of_an_addition_is_written() {
 
 #[test]
 fn webgpu_write_access_agrees_with_what_the_shader_does() {
-    use dlhal::module::LaunchTag;
+    use dlhal::module::{GridFold, LaunchTag};
     for name in ["mlp_f32", "mlp_f16", "attention_f32"] {
         let module = Module::from_bytes(&fixture(&format!("webgpu/{name}.webgpu.bin"))).unwrap();
         assert_eq!(module.kind(), Kind::WebGpu);
@@ -146,8 +146,8 @@ fn webgpu_write_access_agrees_with_what_the_shader_does() {
                 .map(|binding| binding.written)
                 .collect();
             assert_eq!(&by_shader, flags, "{name}: {}", function.name());
-            let fold = function.grid_fold.expect("a hidden grid size");
-            assert_eq!(fold.offset + 4, function.scalars.size());
+            let offset = function.scalars.size() - 4;
+            assert_eq!(function.grid_fold, Some(GridFold::HiddenExtent { offset }));
             assert!(matches!(function.scalars, ScalarBlock::Uniform { binding, .. }
                 if binding as usize == flags.len()));
         }

@@ -5,7 +5,10 @@ mod module_support;
 
 use dlhal::DlhalStatus;
 use dlhal::module::spirv::{self, BindingKind, EntryPoint, MemberType, ScalarKind, Shader};
-use dlhal::module::{ArgKind, DataType, Module, ScalarBlock, Signature, check_function};
+use dlhal::module::{
+    ArgKind, DataType, GRID_FOLD_PROCESS, GridFold, Module, OPTIONAL_NAN_PRESERVE, ScalarBlock,
+    Signature, check_function,
+};
 use module_support::{all_limits, fixture, signature};
 
 fn shader(name: &str) -> Shader {
@@ -29,6 +32,88 @@ fn a_producers_known_faults_do_not_keep_its_module_from_loading() {
     assert_eq!(function.workgroup_bytes(), 65 * 4);
     assert_eq!(function.args, [ArgKind::Buffer { binding: 0, written: true }]);
     check_function(function, &all_limits()).unwrap();
+}
+
+/// `words` with `OpModuleProcessed` where the specification has it, before the annotations.
+fn processed(words: &[u32], process: &str) -> Vec<u32> {
+    let annotations = |opcode: u32| (71..=75).contains(&(opcode & 0xffff));
+    let mut at = 5;
+    while !annotations(words[at]) {
+        at += (words[at] >> 16) as usize;
+    }
+    let mut text = process.as_bytes().to_vec();
+    text.resize(process.len() / 4 * 4 + 4, 0);
+    let text: Vec<u32> =
+        text.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    let head = (text.len() as u32 + 1) << 16 | 330;
+    [&words[..at], &[head], &text[..], &words[at..]].concat()
+}
+
+#[test]
+fn a_shader_says_that_it_folds_its_grid() {
+    let words = spirv::from_bytes(&fixture("spirv/local_size_id.spv")).unwrap();
+    let folds = |words: &[u32]| {
+        let name = shader("local_size_id").entry_points[0].name.clone();
+        let tags = "blockIdx.x threadIdx.x threadIdx.y";
+        let module = Module::from_spirv(words, &[signature(&name, "handle", tags)]).unwrap();
+        assert_eq!(
+            module.functions()[0].to_string().contains("x folds into z"),
+            module.functions()[0].grid_fold.is_some()
+        );
+        module.functions()[0].grid_fold
+    };
+    assert_eq!(folds(&words), None);
+    assert_eq!(folds(&processed(&words, "something else")), None);
+    assert_eq!(folds(&processed(&words, GRID_FOLD_PROCESS)), Some(GridFold::OwnExtent));
+}
+
+/// `words` with the capability, its extension, and its execution mode of the one entry point.
+fn with_nan_preserve(words: &[u32]) -> Vec<u32> {
+    let name = b"SPV_KHR_float_controls\0\0";
+    let name = name.chunks(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+    let mut out = words[..5].to_vec();
+    out.extend([2 << 16 | 17, spirv::NAN_PRESERVE]);
+    let mut at = 5;
+    while at < words.len() {
+        let (count, opcode) = ((words[at] >> 16) as usize, words[at] & 0xffff);
+        if opcode == 14 {
+            out.push((name.len() as u32 + 1) << 16 | 10);
+            out.extend(name.clone());
+        }
+        out.extend(&words[at..at + count]);
+        if opcode == 15 {
+            out.extend([4 << 16 | 16, words[at + 2], 4461, 32]);
+        }
+        at += count;
+    }
+    out
+}
+
+#[test]
+fn the_wish_to_keep_nan_is_left_out_where_it_cannot_be_had_and_was_optional() {
+    let plain = spirv::from_bytes(&fixture("spirv/local_size_id.spv")).unwrap();
+    let wishing = with_nan_preserve(&plain);
+    let name = shader("local_size_id").entry_points[0].name.clone();
+    let signature = signature(&name, "handle", "blockIdx.x threadIdx.x threadIdx.y");
+    let function = |words: &[u32]| {
+        Module::from_spirv(words, std::slice::from_ref(&signature)).unwrap().functions()[0].clone()
+    };
+    let with = all_limits();
+    let mut without = all_limits();
+    without.spirv_capabilities.remove(&spirv::NAN_PRESERVE);
+    without.spirv_extensions.remove("SPV_KHR_float_controls");
+
+    // A need stays a need.
+    let needing = function(&wishing);
+    assert!(needing.without_optional(&without).unwrap().is_none());
+    let refusal = check_function(&needing, &without).unwrap_err();
+    assert!(refusal.message().contains("SignedZeroInfNanPreserve"), "{refusal}");
+
+    let optional = function(&processed(&wishing, OPTIONAL_NAN_PRESERVE));
+    assert!(optional.without_optional(&with).unwrap().is_none());
+    let reduced = optional.without_optional(&without).unwrap().unwrap();
+    check_function(&reduced, &without).unwrap();
+    assert_eq!(*reduced.spirv, processed(&plain, OPTIONAL_NAN_PRESERVE));
 }
 
 #[test]

@@ -9,7 +9,9 @@ mod module_support;
 
 use dlhal::DlhalStatus;
 use dlhal::module::spirv::capability_name;
-use dlhal::module::{ArgKind, FormatVersion, Function, Kind, Module, Origin, ScalarBlock};
+use dlhal::module::{
+    ArgKind, FormatVersion, Function, GridFold, Kind, Module, Origin, ScalarBlock,
+};
 use module_support::{fixture, same_functions};
 
 const SAXPY: &str = "
@@ -251,7 +253,7 @@ fn the_last_member_of_a_webgpu_kernels_block_is_the_hidden_grid_size() {
     let module = webgpu_module(&[handle, int32], "n: i32, grid: u32", value);
     let module = Module::from_bytes(&module).unwrap();
     let k = module.function("k").unwrap();
-    assert_eq!(k.grid_fold.unwrap().offset, 4);
+    assert_eq!(k.grid_fold, Some(GridFold::HiddenExtent { offset: 4 }));
     assert_eq!(k.args.len(), 2);
 
     let narrowed = webgpu_module(&[handle, int64], "n: i32, grid: u32", value);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dlhal::hal::{
     BindingDesc, BindingKind, Buffer, BufferDesc, BufferRange, CommandBuffer, CopyRegion, Deadline,
     Device, Dispatch, ExecutableDesc, MemoryKind, Queue, Semaphore, SemaphorePoint, Stages,
-    Submission,
+    Submission, elapsed_ns,
 };
 use dlhal::{DlhalStatus, null};
 
@@ -168,4 +168,59 @@ fn a_submission_whose_wait_failed_passes_the_root_error_on() {
     first.fail(dlhal::Error::out_of_memory("the root"));
     let error = second.wait(1, Deadline::Never).unwrap_err();
     assert_eq!((error.status(), error.message()), (DlhalStatus::OutOfMemory, "the root"));
+}
+
+#[test]
+fn every_command_takes_the_same_time() {
+    let device = null::Device::new(null::Options::default());
+    let timestamps = device.create_timestamps(3).unwrap();
+    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    commands.reset_timestamps(&timestamps, 0..3).unwrap();
+    commands.write_timestamp(&timestamps, 0).unwrap();
+    commands.write_timestamp(&timestamps, 1).unwrap();
+    commands.barrier(Stages::TRANSFER, Stages::TRANSFER).unwrap();
+    commands.write_timestamp(&timestamps, 2).unwrap();
+    commands.finish().unwrap();
+    submit(&device, &*commands, &device.create_semaphore(0).unwrap(), 1);
+    let mut ticks = [0; 3];
+    timestamps.read(0, &mut ticks).unwrap();
+    assert_eq!(ticks, [1, 2, 4].map(|commands| commands * null::TICKS_PER_COMMAND));
+}
+
+#[test]
+fn a_clock_of_36_bits_wraps_around() {
+    let device = null::Device::new(null::Options {
+        timestamp_valid_bits: 36,
+        timestamp_period_ns: 2.5,
+        first_tick: (1 << 36) - null::TICKS_PER_COMMAND - 1,
+        ..null::Options::default()
+    });
+    let timestamps = device.create_timestamps(2).unwrap();
+    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    commands.reset_timestamps(&timestamps, 0..2).unwrap();
+    commands.write_timestamp(&timestamps, 0).unwrap();
+    commands.write_timestamp(&timestamps, 1).unwrap();
+    commands.finish().unwrap();
+    submit(&device, &*commands, &device.create_semaphore(0).unwrap(), 1);
+    let mut ticks = [0; 2];
+    timestamps.read(0, &mut ticks).unwrap();
+    assert_eq!(ticks, [(1 << 36) - 1, null::TICKS_PER_COMMAND - 1]);
+    assert_eq!(elapsed_ns(ticks[0], ticks[1], 36, 2.5), null::TICKS_PER_COMMAND * 5 / 2);
+}
+
+#[test]
+fn a_timestamp_cannot_be_read_while_its_work_is_pending() {
+    let options = null::Options { manual_completion: true, ..null::Options::default() };
+    let device = null::Device::new(options);
+    let timestamps = device.create_timestamps(1).unwrap();
+    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    commands.reset_timestamps(&timestamps, 0..1).unwrap();
+    commands.write_timestamp(&timestamps, 0).unwrap();
+    commands.finish().unwrap();
+    submit(&device, &*commands, &device.create_semaphore(0).unwrap(), 1);
+    let error = timestamps.read(0, &mut [0]).unwrap_err();
+    assert_eq!(error.status(), DlhalStatus::FailedPrecondition);
+    assert!(error.message().contains("slot 0 is still being written"), "{error}");
+    device.complete(1).unwrap();
+    timestamps.read(0, &mut [0]).unwrap();
 }

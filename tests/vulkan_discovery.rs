@@ -261,6 +261,7 @@ fn validation_is_silent_when_devices_are_created() {
         "DLHAL_FORCE_OWN_BUDGET",
         "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
         "DLHAL_FORCE_ONE_QUEUE",
+        "DLHAL_FORCE_NO_TIMESTAMPS",
     ] {
         let environment = [
             ("VK_DRIVER_FILES", lavapipe()),

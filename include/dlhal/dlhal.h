@@ -389,6 +389,10 @@ enum DlhalDeviceAttr
    * Text: what is known to be wrong with the driver, one line each.
    */
   DLHAL_DEVICE_ATTR_WARNINGS = 71,
+  /**
+   * Bool: whether the device has timestamps. Without them, timers wait and take the host's time.
+   */
+  DLHAL_DEVICE_ATTR_DEVICE_TIMESTAMPS = 72,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -464,6 +468,11 @@ typedef struct DlhalStreamHandle DlhalStreamHandle;
  * A DLPack tensor that was taken over.
  */
 typedef struct DlhalTensorHandle DlhalTensorHandle;
+
+/**
+ * Measures the time that a stretch of a stream's work takes.
+ */
+typedef struct DlhalTimerHandle DlhalTimerHandle;
 
 /**
  * Receives one line of the log, without a line end. It may be called from any thread, also from
@@ -588,6 +597,11 @@ typedef struct DlhalStreamHandle *DlhalStream;
  * An event.
  */
 typedef struct DlhalEventHandle *DlhalEvent;
+
+/**
+ * A timer.
+ */
+typedef struct DlhalTimerHandle *DlhalTimer;
 
 /**
  * A module. It never changes, and threads can share it.
@@ -838,6 +852,11 @@ typedef struct DlhalApi {
   DlhalStatus (*tensor_get_view)(DlhalTensor tensor, DLTensor *view);
   DlhalStatus (*tensor_get_flags)(DlhalTensor tensor, uint64_t *flags);
   DlhalStatus (*tensor_free)(DlhalTensor tensor);
+  DlhalStatus (*timer_create)(DLDevice device, DlhalTimer *timer);
+  DlhalStatus (*timer_start)(DlhalTimer timer, DlhalStream stream);
+  DlhalStatus (*timer_stop)(DlhalTimer timer, DlhalStream stream);
+  DlhalStatus (*timer_elapsed)(DlhalTimer timer, uint64_t timeout_ns, uint64_t *nanoseconds);
+  DlhalStatus (*timer_free)(DlhalTimer timer);
 } DlhalApi;
 
 #ifdef __cplusplus
@@ -1285,6 +1304,57 @@ DlhalStatus dlhal_stream_wait_event(DLDevice device, DlhalStream stream, DlhalEv
  * @param event  the event; null is legal.
  */
 DlhalStatus dlhal_event_free(DlhalEvent event);
+
+/**
+ * Creates a timer, which measures how long the device takes for the work that a stream gets
+ * between its start and its stop. It takes the device's time, so neither waits. On a device
+ * without timestamps (DLHAL_DEVICE_ATTR_DEVICE_TIMESTAMPS) both wait for the stream's work and
+ * take the host's time.
+ *
+ * Timers that are started and whose time was not read are limited to 2,048 per device.
+ *
+ * @param device  a kDLVulkan device.
+ * @param timer   gets the timer. Free it with dlhal_timer_free().
+ */
+DlhalStatus dlhal_timer_create(DLDevice device, DlhalTimer *timer);
+
+/**
+ * Starts a timer behind the work that a stream has now. Later work of the stream begins only once
+ * that is done.
+ *
+ * @param timer   the timer. Its former time is forgotten; one that runs starts anew.
+ * @param stream  a stream of the timer's device.
+ * @return DLHAL_STATUS_OUT_OF_MEMORY when too many timers are started.
+ */
+DlhalStatus dlhal_timer_start(DlhalTimer timer, DlhalStream stream);
+
+/**
+ * Stops a timer behind the work that the stream has now.
+ *
+ * @param timer   the timer.
+ * @param stream  the stream that it was started on.
+ * @return DLHAL_STATUS_FAILED_PRECONDITION when it does not run.
+ */
+DlhalStatus dlhal_timer_stop(DlhalTimer timer, DlhalStream stream);
+
+/**
+ * Waits until the work before a timer's stop is done, and tells its time. It may be asked again.
+ *
+ * @param timer        the timer.
+ * @param timeout_ns   nanoseconds after which to give up; 0 to ask, UINT64_MAX for never.
+ * @param nanoseconds  gets the time from start to stop.
+ * @return DLHAL_STATUS_DEADLINE_EXCEEDED when the time has passed; the work goes on.
+ *         DLHAL_STATUS_FAILED_PRECONDITION when the timer was not started and stopped.
+ *         DLHAL_STATUS_ABORTED when the device refused the work.
+ */
+DlhalStatus dlhal_timer_elapsed(DlhalTimer timer, uint64_t timeout_ns, uint64_t *nanoseconds);
+
+/**
+ * Frees a timer. The work that it measures goes on.
+ *
+ * @param timer  the timer; null is legal.
+ */
+DlhalStatus dlhal_timer_free(DlhalTimer timer);
 
 /**
  * Loads a module from a file of any known format, found by its content: the file and bytes forms

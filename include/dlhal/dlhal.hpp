@@ -195,6 +195,28 @@ class Event : public detail::Owner<DlhalEvent, dlhal_event_free> {
     }
 };
 
+/** Measures the time that a stretch of a stream's work takes. */
+class Timer : public detail::Owner<DlhalTimer, dlhal_timer_free> {
+   public:
+    Timer() noexcept {}
+    explicit Timer(DLDevice device) : Owner(create(device)) {}
+    void start(const Stream &stream) const { check(dlhal_timer_start(get(), stream.get())); }
+    void stop(const Stream &stream) const { check(dlhal_timer_stop(get(), stream.get())); }
+    /** The time from start to stop; waits until it is known. */
+    std::chrono::nanoseconds elapsed() const {
+        uint64_t nanoseconds = 0;
+        check(dlhal_timer_elapsed(get(), UINT64_MAX, &nanoseconds));
+        return std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds));
+    }
+
+   private:
+    static DlhalTimer create(DLDevice device) {
+        DlhalTimer timer = nullptr;
+        check(dlhal_timer_create(device, &timer));
+        return timer;
+    }
+};
+
 /** A kernel of a module. */
 class Function : public detail::Owner<DlhalFunction, dlhal_function_free> {
    public:

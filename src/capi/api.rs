@@ -9,9 +9,9 @@ use super::boundary::boundary;
 use super::types::{
     DLHAL_ABI_VERSION, DeviceAttrNumber, DlhalAddressInfo, DlhalEvent, DlhalFunction,
     DlhalFunctionInfo, DlhalKernelDesc, DlhalLaunch, DlhalLogCallback, DlhalMemoryStatistics,
-    DlhalModule, DlhalStream, DlhalTensor, DlhalValue, LogLevelNumber, StatusNumber,
+    DlhalModule, DlhalStream, DlhalTensor, DlhalTimer, DlhalValue, LogLevelNumber, StatusNumber,
 };
-use super::{device, dlpack, function, library, memory, module, stream};
+use super::{device, dlpack, function, library, memory, module, stream, timer};
 use crate::{DlhalStatus, Error};
 
 /// Every function of this header. A field's function is documented under its name with `dlhal_`
@@ -277,6 +277,15 @@ pub struct DlhalApi {
         unsafe extern "C" fn(tensor: DlhalTensor, view: *mut DLTensor) -> DlhalStatus,
     pub tensor_get_flags: unsafe extern "C" fn(tensor: DlhalTensor, flags: *mut u64) -> DlhalStatus,
     pub tensor_free: unsafe extern "C" fn(tensor: DlhalTensor) -> DlhalStatus,
+    pub timer_create: unsafe extern "C" fn(device: DLDevice, timer: *mut DlhalTimer) -> DlhalStatus,
+    pub timer_start: unsafe extern "C" fn(timer: DlhalTimer, stream: DlhalStream) -> DlhalStatus,
+    pub timer_stop: unsafe extern "C" fn(timer: DlhalTimer, stream: DlhalStream) -> DlhalStatus,
+    pub timer_elapsed: unsafe extern "C" fn(
+        timer: DlhalTimer,
+        timeout_ns: u64,
+        nanoseconds: *mut u64,
+    ) -> DlhalStatus,
+    pub timer_free: unsafe extern "C" fn(timer: DlhalTimer) -> DlhalStatus,
 }
 
 /// The function table, for programs that open the library with dlopen and look up this name alone.
@@ -373,4 +382,9 @@ static API: DlhalApi = DlhalApi {
     tensor_get_view: dlpack::dlhal_tensor_get_view,
     tensor_get_flags: dlpack::dlhal_tensor_get_flags,
     tensor_free: dlpack::dlhal_tensor_free,
+    timer_create: timer::dlhal_timer_create,
+    timer_start: timer::dlhal_timer_start,
+    timer_stop: timer::dlhal_timer_stop,
+    timer_elapsed: timer::dlhal_timer_elapsed,
+    timer_free: timer::dlhal_timer_free,
 };

@@ -7,7 +7,9 @@
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
+use crate::hal::Deadline;
 use crate::{Error, Result};
 
 /// Where a result goes.
@@ -121,6 +123,15 @@ pub(super) fn path<'a>(pointer: *const c_char, name: &str) -> Result<&'a Path> {
         return Err(Error::invalid(format!("{name} is empty")));
     }
     Ok(Path::new(OsStr::from_bytes(text.to_bytes())))
+}
+
+/// When a wait of `timeout_ns` nanoseconds ends: 0 asks, the largest number waits for ever.
+pub(super) fn deadline(timeout_ns: u64) -> Deadline {
+    match timeout_ns {
+        0 => Deadline::Now,
+        u64::MAX => Deadline::Never,
+        _ => Deadline::after(Duration::from_nanos(timeout_ns)),
+    }
 }
 
 fn raw_string<'a>(pointer: *const c_char, name: &str) -> Result<&'a CStr> {

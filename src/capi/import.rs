@@ -37,7 +37,8 @@ impl Managed {
     /// all that is known of its layout.
     pub(super) fn versioned(pointer: *mut DLManagedTensorVersioned, name: &str) -> Result<Self> {
         let managed = args::reference(pointer.cast_const(), name)?;
-        let owner = managed.deleter.map_or(Owner::None, |deleter| Owner::Versioned(deleter, pointer));
+        let owner =
+            managed.deleter.map_or(Owner::None, |deleter| Owner::Versioned(deleter, pointer));
         if managed.version.major != dlpark::ffi::DLPACK_MAJOR_VERSION {
             let version = managed.version;
             drop(owner.into_deleting());

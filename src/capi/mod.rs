@@ -29,6 +29,7 @@ mod module;
 mod objects;
 mod output;
 mod stream;
+mod timer;
 mod types;
 mod values;
 
@@ -42,4 +43,5 @@ pub use library::*;
 pub use memory::*;
 pub use module::*;
 pub use stream::*;
+pub use timer::*;
 pub use types::*;

@@ -10,10 +10,10 @@ use super::handles::{self, Handle, Table};
 use super::import::Imported;
 use super::types::{
     DlhalEventHandle, DlhalFunctionHandle, DlhalLaunchHandle, DlhalModuleHandle, DlhalStream,
-    DlhalStreamHandle, DlhalTensorHandle,
+    DlhalStreamHandle, DlhalTensorHandle, DlhalTimerHandle,
 };
 use crate::module::Module;
-use crate::runtime::{Device, DeviceRef, Event, Function, Launch, Stream, system, thread};
+use crate::runtime::{Device, DeviceRef, Event, Function, Launch, Stream, Timer, system, thread};
 use crate::{Error, Result};
 
 macro_rules! handle_kinds {
@@ -37,6 +37,7 @@ handle_kinds! {
     DlhalFunctionHandle 4 "a function" => Function,
     DlhalLaunchHandle 5 "a launch" => Mutex<Launch>,
     DlhalTensorHandle 6 "a tensor" => Imported,
+    DlhalTimerHandle 7 "a timer" => Timer,
 }
 
 /// The device that C names, created if it was not yet.
@@ -87,4 +88,11 @@ pub(super) fn event(event: *mut DlhalEventHandle) -> Result<Arc<Event>> {
     let event = handles::get(event)?;
     check_open(event.device())?;
     Ok(event)
+}
+
+/// A timer whose device was not shut down.
+pub(super) fn timer(timer: *mut DlhalTimerHandle) -> Result<Arc<Timer>> {
+    let timer = handles::get(timer)?;
+    check_open(timer.device())?;
+    Ok(timer)
 }

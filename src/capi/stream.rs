@@ -1,11 +1,10 @@
 //! Streams and events: work in order, and points in it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use dlpark::ffi::DLDevice;
 
-use super::args::Out;
+use super::args::{Out, deadline};
 use super::boundary::boundary;
 use super::handles;
 use super::objects;
@@ -190,12 +189,4 @@ pub unsafe extern "C" fn dlhal_stream_wait_event(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlhal_event_free(event: DlhalEvent) -> DlhalStatus {
     boundary(|| handles::remove(event).map(drop))
-}
-
-fn deadline(timeout_ns: u64) -> Deadline {
-    match timeout_ns {
-        0 => Deadline::Now,
-        u64::MAX => Deadline::Never,
-        _ => Deadline::after(Duration::from_nanos(timeout_ns)),
-    }
 }

@@ -220,6 +220,11 @@ pub struct DlhalEventHandle(());
 /// An event.
 pub type DlhalEvent = *mut DlhalEventHandle;
 
+/// Measures the time that a stretch of a stream's work takes.
+pub struct DlhalTimerHandle(());
+/// A timer.
+pub type DlhalTimer = *mut DlhalTimerHandle;
+
 /// Kernels with their signatures, as loaded or created.
 pub struct DlhalModuleHandle(());
 /// A module. It never changes, and threads can share it.

@@ -1,10 +1,10 @@
 //! Command buffers: commands recorded for one queue's family, submitted once or many times.
 
 use std::any::Any;
-use std::ops::{BitOr, BitOrAssign};
+use std::ops::{BitOr, BitOrAssign, Range};
 use std::sync::Arc;
 
-use super::{Buffer, BufferRange, Event, Executable};
+use super::{Buffer, BufferRange, Event, Executable, Timestamps};
 use crate::Result;
 
 /// Kinds of work that a barrier orders, as a set.
@@ -99,6 +99,17 @@ pub trait CommandBuffer: Send + 'static {
     fn wait_event(&mut self, event: &Arc<dyn Event>, before: Stages, after: Stages) -> Result<()>;
     /// Unsignals an event once all earlier work of the stages `before` is done.
     fn reset_event(&mut self, event: &Arc<dyn Event>, before: Stages) -> Result<()>;
+    /// Makes slots ready to be written, once earlier commands of the queue are done with them. Only
+    /// on compute queues.
+    fn reset_timestamps(
+        &mut self,
+        timestamps: &Arc<dyn Timestamps>,
+        slots: Range<u32>,
+    ) -> Result<()>;
+    /// Writes the device's time once all earlier commands of the queue are done. Later commands may
+    /// start before; a barrier in front of the timestamp holds them back. The slot must have been
+    /// reset since it was last written: a submission that breaks this is refused.
+    fn write_timestamp(&mut self, timestamps: &Arc<dyn Timestamps>, slot: u32) -> Result<()>;
     /// Ends the recording. Only a finished command buffer can be submitted.
     fn finish(&mut self) -> Result<()>;
     /// Forgets the recording and starts anew.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{
     Buffer, BufferDesc, CommandBuffer, DeviceProperties, DeviceType, Event, Executable,
-    ExecutableDesc, Queue, Semaphore,
+    ExecutableDesc, Queue, Semaphore, Timestamps,
 };
 use crate::Result;
 
@@ -50,7 +50,7 @@ pub struct MemoryBudget {
     pub available: Option<u64>,
 }
 
-/// A device: makes buffers, semaphores, command buffers, executables and events.
+/// A device: makes buffers, semaphores, command buffers, executables, events and timestamps.
 pub trait Device: Send + Sync + 'static {
     /// What it is and can do.
     fn properties(&self) -> &DeviceProperties;
@@ -74,6 +74,9 @@ pub trait Device: Send + Sync + 'static {
     fn create_executable(&self, desc: &ExecutableDesc<'_>) -> Result<Arc<dyn Executable>>;
     /// Creates an event.
     fn create_event(&self) -> Result<Arc<dyn Event>>;
+    /// Creates `count` slots for timestamps, 1 to 65,536. `Unsupported` on a device without them
+    /// ([`Fallbacks::no_timestamps`](super::Fallbacks)).
+    fn create_timestamps(&self, count: u32) -> Result<Arc<dyn Timestamps>>;
     /// What memory there is.
     fn memory_budget(&self) -> MemoryBudget;
     /// The pipeline cache as bytes that only this device and driver version accept.

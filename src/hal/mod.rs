@@ -1,5 +1,5 @@
 //! The driver-neutral vocabulary: device, queue, timeline semaphore, command buffer, executable,
-//! buffer and event, as traits that each driver implements and the runtime stands on.
+//! buffer, event and timestamps, as traits that each driver implements and the runtime stands on.
 //!
 //! Contracts that hold for every driver:
 //! - Objects are reference-counted. A child keeps its device alive, so they may be dropped in any
@@ -20,6 +20,7 @@ mod executable;
 mod properties;
 mod queue;
 mod semaphore;
+pub(crate) mod timestamps;
 pub(crate) mod validate;
 
 pub use buffer::{Buffer, BufferDesc, BufferRange, HostMapping, MemoryKind};
@@ -33,3 +34,4 @@ pub use properties::{
 };
 pub use queue::{Queue, QueueRole, Submission};
 pub use semaphore::{Deadline, Semaphore, SemaphorePoint};
+pub use timestamps::{Timestamps, elapsed_ns};

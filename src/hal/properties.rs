@@ -133,6 +133,8 @@ pub struct Fallbacks {
     pub own_budget: bool,
     /// Device memory is treated as unseen by the host.
     pub unmapped_device_memory: bool,
+    /// No timestamps on compute queues.
+    pub no_timestamps: bool,
 }
 
 /// What a device is and can do.
@@ -184,6 +186,14 @@ pub struct DeviceProperties {
     pub fallbacks: Fallbacks,
     /// Known faults of this driver that make results wrong, with what to install instead.
     pub warnings: Vec<String>,
+}
+
+impl DeviceProperties {
+    /// Bits of a timestamp that count on queues of `role`; 0 without timestamps or such queues.
+    pub fn timestamp_valid_bits(&self, role: super::QueueRole) -> u32 {
+        let family = self.queues.iter().find(|queue| queue.role == role);
+        family.map_or(0, |queue| queue.timestamp_valid_bits)
+    }
 }
 
 /// Enabled features, named after TVM's target properties.

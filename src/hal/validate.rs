@@ -1,14 +1,21 @@
 //! The checks of recorded commands that every driver makes: what an API would leave undefined is an
 //! error here that names the value and the limit.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{Buffer, BufferRange, CopyRegion, Dispatch, KernelLimits, QueueRole};
+use super::{
+    Buffer, BufferRange, CopyRegion, DeviceProperties, Dispatch, KernelLimits, QueueRole,
+    Timestamps,
+};
 use crate::hal::BindingKind;
 use crate::{Error, Result};
 
 /// The most bytes that one update carries inside a command buffer.
 pub(crate) const MAX_UPDATE_BYTES: usize = 65_536;
+
+/// The most slots that a set of timestamps has.
+pub(crate) const MAX_TIMESTAMPS: u32 = 65_536;
 
 /// The bytes `offset..offset + size` lie in a buffer of `buffer_size` bytes, and are not none.
 #[inline]
@@ -137,6 +144,73 @@ pub(crate) fn dispatch(
         }
     }
     Ok(())
+}
+
+/// A set of timestamps at creation.
+pub(crate) fn timestamps(count: u32, properties: &DeviceProperties) -> Result<()> {
+    if properties.queues.iter().all(|queue| queue.timestamp_valid_bits == 0) {
+        return Err(Error::unsupported(format!(
+            "{} has no timestamps; take the host's time around a synchronise",
+            properties.name
+        )));
+    }
+    if count == 0 || count > MAX_TIMESTAMPS {
+        return Err(Error::invalid(format!(
+            "{count} timestamp slots were asked for; a set has 1 to {MAX_TIMESTAMPS}"
+        )));
+    }
+    Ok(())
+}
+
+/// The slots `range` lie in a set, and are not none.
+pub(crate) fn slots(what: &str, range: &Range<u32>, count: u32) -> Result<()> {
+    if range.start >= range.end || range.end > count {
+        return Err(Error::invalid(format!(
+            "{what} of timestamp slots {range:?} is empty or leaves its set of {count}"
+        )));
+    }
+    Ok(())
+}
+
+/// A reset of timestamps.
+pub(crate) fn reset_timestamps(
+    timestamps: &dyn Timestamps,
+    range: &Range<u32>,
+    role: QueueRole,
+) -> Result<()> {
+    if role != QueueRole::Compute {
+        return Err(Error::invalid(format!(
+            "a command buffer for a {role:?} queue cannot reset timestamps; create it for a \
+             compute queue"
+        )));
+    }
+    slots("reset", range, timestamps.count())
+}
+
+/// A write of a timestamp on a queue where `valid_bits` of it count.
+pub(crate) fn write_timestamp(
+    timestamps: &dyn Timestamps,
+    slot: u32,
+    role: QueueRole,
+    valid_bits: u32,
+) -> Result<()> {
+    if valid_bits == 0 {
+        return Err(Error::unsupported(format!(
+            "{role:?} queues of this device have no timestamps"
+        )));
+    }
+    slots("write", &(slot..slot.saturating_add(1)), timestamps.count())
+}
+
+/// The slots that a read of `room` slots from `first` on names.
+pub(crate) fn read_timestamps(
+    timestamps: &dyn Timestamps,
+    first: u32,
+    room: usize,
+) -> Result<Range<u32>> {
+    let range = first..first.saturating_add(u32::try_from(room).unwrap_or(u32::MAX));
+    slots("read", &range, timestamps.count())?;
+    Ok(range)
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::dtype::DataType;
-use super::function::{ArgKind, Function, GridFold, ScalarBlock};
+use super::function::{ArgKind, Function, GRID_FOLD_PROCESS, GridFold, ScalarBlock};
 use super::signature::{LaunchTag, Signature};
 use super::spirv::{
     self, BindingKind, Block, EntryPoint, MemberType, ScalarKind, ScalarType, Shader,
@@ -95,14 +95,18 @@ pub(super) fn with_uniform_scalars(function: &Function) -> Result<Function> {
         )));
     }
     let binding = function.buffers().count() as u32;
-    let words: Arc<[u32]> = spirv::push_constants_to_uniform(&function.spirv, binding)?.into();
-    let shader = Arc::new(spirv::read(&words)?);
+    let words = spirv::push_constants_to_uniform(&function.spirv, binding)?;
+    with_words(function, words, function.flags | UNIFORM_SCALARS)
+}
+
+/// `function` with its shader rewritten to `words`.
+pub(super) fn with_words(function: &Function, words: Vec<u32>, flags: u32) -> Result<Function> {
     let code = Code {
-        words,
-        shader,
-        flags: function.flags | UNIFORM_SCALARS,
+        shader: Arc::new(spirv::read(&words)?),
+        words: words.into(),
+        flags,
         source: function.source.clone(),
-        webgpu: function.grid_fold.is_some(),
+        webgpu: matches!(function.grid_fold, Some(GridFold::HiddenExtent { .. })),
         blame: DlhalStatus::Internal,
     };
     self::function(function.signature.clone(), code)
@@ -165,7 +169,9 @@ fn join(signature: Signature, code: Code) -> Result<Function> {
     check_tags(&launch_tags, &entry, handles).map_err(wrong)?;
     check_bindings(&entry, handles).map_err(wrong)?;
     let scalars = scalar_block(&entry, &code, signature.arg_types.len() > handles)?;
-    let (args, grid_fold) = place(&signature, &entry, &launch_tags, code.webgpu).map_err(wrong)?;
+    let (args, hidden) = place(&signature, &entry, &launch_tags, code.webgpu).map_err(wrong)?;
+    let own = code.shader.processes.iter().any(|process| process == GRID_FOLD_PROCESS);
+    let grid_fold = hidden.or(own.then_some(GridFold::OwnExtent));
     Ok(Function {
         signature,
         args,
@@ -302,7 +308,7 @@ fn place(
         if last.ty != MemberType::Scalar(ScalarType { kind: ScalarKind::Uint, bits: 32 }) {
             return Err("the last scalar of a WebGPU kernel must be the u32 grid size".into());
         }
-        grid_fold = Some(GridFold { offset: last.offset });
+        grid_fold = Some(GridFold::HiddenExtent { offset: last.offset });
         members = rest;
     }
     if members.len() != scalars {

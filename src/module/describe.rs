@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::function::{ArgKind, Function, ScalarBlock};
+use super::function::{ArgKind, Function, GridFold, ScalarBlock};
 use super::{LaunchTag, Module};
 use crate::module::spirv::capability_name;
 
@@ -33,8 +33,14 @@ impl fmt::Display for Function {
                 }
             }
         }
-        if let Some(fold) = self.grid_fold {
-            writeln!(f, "  hidden argument: grid size in x at byte {}", fold.offset)?;
+        match self.grid_fold {
+            Some(GridFold::HiddenExtent { offset }) => {
+                writeln!(f, "  hidden argument: grid size in x at byte {offset}")?;
+            }
+            Some(GridFold::OwnExtent) => {
+                writeln!(f, "  grid: x folds into z where it is too long")?
+            }
+            None => {}
         }
         match self.scalars {
             ScalarBlock::None => writeln!(f, "  scalars: none")?,

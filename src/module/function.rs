@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::dtype::DataType;
 use super::signature::{LaunchTag, Signature};
-use super::spirv::{EntryPoint, ScalarType, Shader};
+use super::spirv::{self, EntryPoint, ScalarType, Shader};
 use crate::Result;
+use crate::hal::KernelLimits;
 
 /// One kernel of a module.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub struct Function {
     pub scalars: ScalarBlock,
     /// The launch tags in order; see [`Function::launch_args`] for the launch arguments.
     pub launch_tags: Vec<LaunchTag>,
-    /// The hidden scalar of WebGPU kernels, which the launcher fills.
+    /// Whether and how a grid too long in x can be launched.
     pub grid_fold: Option<GridFold>,
     /// The shader's words. The entry point has the function's name.
     pub spirv: Arc<[u32]>,
@@ -94,16 +95,27 @@ impl ScalarBlock {
     }
 }
 
-/// The `u32` by which a WebGPU kernel knows the grid's true extent in x.
+/// How a kernel lets a grid too long in x be launched as `(⌈x/k⌉, y, k)`.
 ///
-/// A workgroup whose index `blockIdx.z · gridDim.x + blockIdx.x` exceeds the value returns at once.
-/// So a grid too long in x is launched as `(⌈x/k⌉, y, k)`. Filled with `x − 1`, the value lets
-/// exactly the `x` true workgroups run.
+/// It takes `blockIdx.z · gridDim.x + blockIdx.x` for its index in x, and a workgroup beyond the
+/// grid's true extent returns at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GridFold {
-    /// Bytes from the scalar block's start.
-    pub offset: u32,
+pub enum GridFold {
+    /// As WebGPU kernels: the launcher gives the last index, `x − 1`, in a hidden `u32`.
+    HiddenExtent {
+        /// Bytes from the scalar block's start.
+        offset: u32,
+    },
+    /// The kernel knows the extent by its arguments. The shader says so by [`GRID_FOLD_PROCESS`].
+    OwnExtent,
 }
+
+/// The `OpModuleProcessed` of shaders that fold their grid's x into z by themselves.
+pub const GRID_FOLD_PROCESS: &str = "dlhal.grid_fold x z";
+
+/// The `OpModuleProcessed` of shaders that ask for signed zeros, infinities and NaN to be kept, and
+/// run on devices that do not promise it, too.
+pub const OPTIONAL_NAN_PRESERVE: &str = "dlhal.optional SignedZeroInfNanPreserve";
 
 impl Function {
     /// The function's name.
@@ -136,6 +148,18 @@ impl Function {
     /// where a scalar has fewer than 32 bits.
     pub fn with_uniform_scalars(&self) -> Result<Self> {
         super::bind::with_uniform_scalars(self)
+    }
+
+    /// The same kernel without what it can do without and `limits` does not have; `None` where
+    /// nothing is to be left out.
+    pub fn without_optional(&self, limits: &KernelLimits) -> Result<Option<Self>> {
+        let asks = self.shader.capabilities.contains(&spirv::NAN_PRESERVE)
+            && self.shader.processes.iter().any(|process| process == OPTIONAL_NAN_PRESERVE);
+        if !asks || limits.spirv_capabilities.contains(&spirv::NAN_PRESERVE) {
+            return Ok(None);
+        }
+        super::bind::with_words(self, spirv::without_nan_preserve(&self.spirv)?, self.flags)
+            .map(Some)
     }
 
     /// Whether the kernel takes a size of dynamic workgroup memory at launch.

@@ -25,7 +25,9 @@ use std::sync::Arc;
 
 pub use dtype::DataType;
 pub use format::{FormatVersion, Kind, Origin};
-pub use function::{ArgKind, Function, GridFold, ScalarBlock};
+pub use function::{
+    ArgKind, Function, GRID_FOLD_PROCESS, GridFold, OPTIONAL_NAN_PRESERVE, ScalarBlock,
+};
 pub use limits::{check_dynamic_shared_memory, check_function};
 pub use signature::{LaunchTag, Signature};
 

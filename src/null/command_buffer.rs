@@ -1,9 +1,12 @@
 //! Command buffers: a list of commands that can be compared, and what they keep alive.
 
 use std::any::Any;
+use std::ops;
 use std::sync::Arc;
 
-use super::{Buffer, Event, Executable, Kernel, KernelCall};
+use super::timeline::Timeline;
+use super::{Buffer, Event, Executable, KernelCall, Timestamps};
+use crate::hal::timestamps::SlotUse;
 use crate::hal::{
     self, BufferRange, CopyRegion, Dispatch, KernelLimits, QueueRole, Stages, validate,
 };
@@ -89,6 +92,20 @@ pub enum Command {
         /// What comes first.
         before: Stages,
     },
+    /// See [`hal::CommandBuffer::reset_timestamps`].
+    ResetTimestamps {
+        /// [`Timestamps::id`].
+        timestamps: u64,
+        /// The slots.
+        slots: ops::Range<u32>,
+    },
+    /// See [`hal::CommandBuffer::write_timestamp`].
+    WriteTimestamp {
+        /// [`Timestamps::id`].
+        timestamps: u64,
+        /// The slot.
+        slot: u32,
+    },
 }
 
 /// A recording.
@@ -97,6 +114,7 @@ pub struct CommandBuffer {
     pub(super) finished: bool,
     role: QueueRole,
     limits: Arc<KernelLimits>,
+    timestamp_valid_bits: u32,
 }
 
 /// Commands with the objects that they name; shared with the submissions that run them.
@@ -106,6 +124,8 @@ pub(super) struct Recording {
     buffers: Vec<Arc<dyn hal::Buffer>>,
     executables: Vec<Arc<dyn hal::Executable>>,
     events: Vec<Arc<dyn hal::Event>>,
+    timestamps: Vec<Arc<dyn hal::Timestamps>>,
+    pub(super) slot_uses: Vec<SlotUse>,
 }
 
 impl CommandBuffer {
@@ -114,8 +134,12 @@ impl CommandBuffer {
         &self.recording.commands
     }
 
-    pub(super) fn new(role: QueueRole, limits: Arc<KernelLimits>) -> Self {
-        Self { recording: Arc::default(), finished: false, role, limits }
+    pub(super) fn new(
+        role: QueueRole,
+        limits: Arc<KernelLimits>,
+        timestamp_valid_bits: u32,
+    ) -> Self {
+        Self { recording: Arc::default(), finished: false, role, limits, timestamp_valid_bits }
     }
 
     fn record(&mut self) -> Result<&mut Recording> {
@@ -206,6 +230,32 @@ impl hal::CommandBuffer for CommandBuffer {
         Ok(())
     }
 
+    fn reset_timestamps(
+        &mut self,
+        timestamps: &Arc<dyn hal::Timestamps>,
+        slots: ops::Range<u32>,
+    ) -> Result<()> {
+        let role = self.role;
+        let recording = self.record()?;
+        let set = Timestamps::of(&**timestamps)?;
+        validate::reset_timestamps(set, &slots, role)?;
+        recording.slot_uses.push(SlotUse::reset(&set.slots, slots.clone()));
+        let timestamps = recording.keep_timestamps(timestamps, set.id());
+        recording.commands.push(Command::ResetTimestamps { timestamps, slots });
+        Ok(())
+    }
+
+    fn write_timestamp(&mut self, timestamps: &Arc<dyn hal::Timestamps>, slot: u32) -> Result<()> {
+        let (role, valid_bits) = (self.role, self.timestamp_valid_bits);
+        let recording = self.record()?;
+        let set = Timestamps::of(&**timestamps)?;
+        validate::write_timestamp(set, slot, role, valid_bits)?;
+        recording.slot_uses.push(SlotUse::write(&set.slots, slot));
+        let timestamps = recording.keep_timestamps(timestamps, set.id());
+        recording.commands.push(Command::WriteTimestamp { timestamps, slot });
+        Ok(())
+    }
+
     fn finish(&mut self) -> Result<()> {
         self.record()?;
         self.finished = true;
@@ -225,7 +275,7 @@ impl hal::CommandBuffer for CommandBuffer {
 
 impl Recording {
     /// Does what the commands say.
-    pub(super) fn run(&self, kernel: Option<&Kernel>) -> Result<()> {
+    pub(super) fn run(&self, timeline: &Timeline) -> Result<()> {
         for command in &self.commands {
             match command {
                 Command::Copy { src, dst, regions } => {
@@ -245,18 +295,24 @@ impl Recording {
                     self.buffer(*dst)?.write(*offset, data)?;
                 }
                 Command::Dispatch { kernel: name, bindings, constants, groups } => {
-                    let Some(kernel) = kernel else { continue };
-                    let bindings = bindings
-                        .iter()
-                        .map(|range| Ok((self.buffer(range.buffer)?, *range)))
-                        .collect::<Result<_>>()?;
-                    kernel(&KernelCall { name, constants, groups: *groups, bindings })?;
+                    if let Some(kernel) = &timeline.options.kernel {
+                        let bindings = bindings
+                            .iter()
+                            .map(|range| Ok((self.buffer(range.buffer)?, *range)))
+                            .collect::<Result<_>>()?;
+                        kernel(&KernelCall { name, constants, groups: *groups, bindings })?;
+                    }
+                }
+                Command::WriteTimestamp { timestamps, slot } => {
+                    self.timestamps(*timestamps)?.write(*slot, timeline.ticks());
                 }
                 Command::Barrier { .. }
                 | Command::SignalEvent { .. }
                 | Command::WaitEvent { .. }
-                | Command::ResetEvent { .. } => {}
+                | Command::ResetEvent { .. }
+                | Command::ResetTimestamps { .. } => {}
             }
+            timeline.command_ran();
         }
         Ok(())
     }
@@ -278,6 +334,21 @@ impl Recording {
         let id = event.as_any().downcast_ref::<Event>().ok_or_else(|| foreign("an event"))?.id();
         self.events.push(event.clone());
         Ok(id)
+    }
+
+    fn keep_timestamps(&mut self, timestamps: &Arc<dyn hal::Timestamps>, id: u64) -> u64 {
+        if self.timestamps(id).is_err() {
+            self.timestamps.push(timestamps.clone());
+        }
+        id
+    }
+
+    fn timestamps(&self, id: u64) -> Result<&Timestamps> {
+        self.timestamps
+            .iter()
+            .filter_map(|timestamps| Timestamps::of(&**timestamps).ok())
+            .find(|timestamps| timestamps.id() == id)
+            .ok_or_else(|| Error::internal(format!("recording lost its timestamps {id}")))
     }
 
     fn buffer(&self, id: u64) -> Result<&Buffer> {

@@ -7,7 +7,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::timeline::Timeline;
-use super::{Buffer, Call, CommandBuffer, Event, Executable, Options, Queue, Semaphore, Submitted};
+use super::{
+    Buffer, Call, CommandBuffer, Event, Executable, Options, Queue, Semaphore, Submitted,
+    Timestamps,
+};
 use crate::hal::{
     self, BufferDesc, DeviceProperties, DeviceType, ExecutableDesc, Fallbacks, KernelFeatures,
     KernelLimits, MemoryBudget, MemoryKind, QueueProperties, QueueRole, validate,
@@ -121,7 +124,8 @@ impl hal::Device for Device {
         if !queue.as_any().is::<Queue>() {
             return Err(Error::invalid("a queue of another driver was given to the null driver"));
         }
-        Ok(Box::new(CommandBuffer::new(queue.role(), self.limits.clone())))
+        let (role, options) = (queue.role(), &self.timeline.options);
+        Ok(Box::new(CommandBuffer::new(role, self.limits.clone(), options.timestamp_valid_bits)))
     }
 
     fn create_executable(&self, desc: &ExecutableDesc<'_>) -> Result<Arc<dyn hal::Executable>> {
@@ -137,6 +141,12 @@ impl hal::Device for Device {
     fn create_event(&self) -> Result<Arc<dyn hal::Event>> {
         self.timeline.health()?;
         Ok(Arc::new(Event { id: self.timeline.next_id() }))
+    }
+
+    fn create_timestamps(&self, count: u32) -> Result<Arc<dyn hal::Timestamps>> {
+        self.timeline.enter(Call::CreateTimestamps)?;
+        validate::timestamps(count, &self.properties)?;
+        Ok(Timestamps::new(self.timeline.next_id(), count))
     }
 
     fn memory_budget(&self) -> MemoryBudget {
@@ -198,7 +208,7 @@ pub(super) fn properties(options: &Options) -> DeviceProperties {
         max_memory_objects: 4096,
         non_coherent_atom_size: 64,
         host_import_alignment: options.host_import_alignment,
-        timestamp_period_ns: 1.0,
+        timestamp_period_ns: options.timestamp_period_ns,
         multiprocessor_count: None,
         image_pitch_alignment: 1,
         features: KernelFeatures {
@@ -213,6 +223,7 @@ pub(super) fn properties(options: &Options) -> DeviceProperties {
             no_host_import: options.host_import_alignment.is_none(),
             own_budget: !options.memory_budget,
             unmapped_device_memory: !options.map_device_memory,
+            no_timestamps: options.timestamp_valid_bits == 0,
             ..Fallbacks::default()
         },
         warnings: Vec::new(),
@@ -246,7 +257,7 @@ fn queue_properties(options: &Options) -> Vec<QueueProperties> {
         .map(|role| QueueProperties {
             role,
             count: options.queues.iter().filter(|r| **r == role).count() as u32,
-            timestamp_valid_bits: 64,
+            timestamp_valid_bits: options.timestamp_valid_bits,
         })
         .filter(|queue| queue.count > 0)
         .collect()

@@ -13,6 +13,7 @@ mod options;
 mod queue;
 mod semaphore;
 mod timeline;
+mod timestamps;
 
 pub use buffer::Buffer;
 pub use command_buffer::{Command, CommandBuffer, Range};
@@ -20,6 +21,7 @@ pub use device::Device;
 pub use driver::Driver;
 pub use event::Event;
 pub use executable::{Executable, KernelCall};
-pub use options::{Call, Kernel, Options};
+pub use options::{Call, Kernel, Options, TICKS_PER_COMMAND};
 pub use queue::{Point, Queue, Submitted};
 pub use semaphore::Semaphore;
+pub use timestamps::Timestamps;

@@ -23,9 +23,14 @@ pub enum Call {
     CreateCommandBuffer,
     /// `Device::create_executable`
     CreateExecutable,
+    /// `Device::create_timestamps`
+    CreateTimestamps,
     /// `Queue::submit`
     Submit,
 }
+
+/// How long a command takes on a null device, in ticks of its timestamps.
+pub const TICKS_PER_COMMAND: u64 = 1000;
 
 /// What a null device is like. [`Options::default`] is one compute queue, device memory that the
 /// host does not see, device addresses, and completion at submission.
@@ -47,6 +52,12 @@ pub struct Options {
     pub total_memory: u64,
     /// Whether the memory budget tells what is left.
     pub memory_budget: bool,
+    /// Bits of a timestamp that count; 0 for a device without timestamps.
+    pub timestamp_valid_bits: u32,
+    /// Nanoseconds of a tick. Each command takes [`TICKS_PER_COMMAND`] of them, whatever it does.
+    pub timestamp_period_ns: f32,
+    /// Ticks at the device's creation.
+    pub first_tick: u64,
     /// Submissions complete only by [`super::Device::complete`].
     pub manual_completion: bool,
     /// What dispatches do; `None` for nothing.
@@ -64,6 +75,9 @@ impl Default for Options {
             host_import_alignment: Some(4096),
             total_memory: 1 << 32,
             memory_budget: true,
+            timestamp_valid_bits: 64,
+            timestamp_period_ns: 1.0,
+            first_tick: 0,
             manual_completion: false,
             kernel: None,
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::command_buffer::Recording;
 use super::timeline::{Pending, Timeline};
 use super::{Call, Command, CommandBuffer, Semaphore};
+use crate::hal::timestamps::SlotChanges;
 use crate::hal::{self, QueueRole, SemaphorePoint, Submission};
 use crate::{Error, Result};
 
@@ -53,15 +54,18 @@ impl hal::Queue for Queue {
 
     fn submit(&self, submission: &Submission<'_>) -> Result<()> {
         self.timeline.enter(Call::Submit)?;
-        if submission.signals.is_empty() {
+        let Some(done) = submission.signals.first() else {
             return Err(Error::invalid("a submission signals nothing; it needs at least 1 point"));
-        }
-        let recordings =
+        };
+        let recordings: Vec<Arc<Recording>> =
             submission.command_buffers.iter().map(|cb| finished(*cb)).collect::<Result<_>>()?;
         for point in submission.signals {
             Semaphore::of(&*point.semaphore)?.signallable(point.value)?;
         }
         let (waits, signals) = (points(submission.waits)?, points(submission.signals)?);
+        let mut changes = SlotChanges::default();
+        recordings.iter().try_for_each(|r| changes.enter(&r.slot_uses, done))?;
+        changes.keep();
         self.timeline.submit(Pending {
             queue: self.index,
             wait_points: waits,

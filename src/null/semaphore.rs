@@ -48,6 +48,11 @@ impl Semaphore {
         if value <= reached { Err(only_grows(value, reached)) } else { Ok(()) }
     }
 
+    /// Whether the device has reached the value, a failure or not.
+    pub(super) fn has_reached(&self, value: u64) -> bool {
+        self.state.lock().value >= value
+    }
+
     /// Raises the value as the device does: lower values than the present one change nothing.
     pub(super) fn advance(&self, value: u64) {
         let mut state = self.state.lock();

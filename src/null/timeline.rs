@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::command_buffer::Recording;
-use super::{Call, Options, Point, Semaphore, Submitted};
+use super::{Call, Options, Point, Semaphore, Submitted, TICKS_PER_COMMAND};
 use crate::hal::SemaphorePoint;
 use crate::{DlhalStatus, Error, Result};
 
@@ -29,6 +29,7 @@ pub(super) struct Timeline {
     execution: Mutex<()>,
     used: AtomicU64,
     live_buffers: AtomicU64,
+    ticks: AtomicU64,
 }
 
 #[derive(Default)]
@@ -49,6 +50,7 @@ const FIRST_ADDRESS: u64 = 0x7_0000_0000_0000;
 impl Timeline {
     pub(super) fn new(options: Options) -> Arc<Self> {
         Arc::new(Self {
+            ticks: AtomicU64::new(options.first_tick),
             options,
             state: Mutex::new(State { next_address: FIRST_ADDRESS, ..State::default() }),
             execution: Mutex::new(()),
@@ -186,9 +188,8 @@ impl Timeline {
     pub(super) fn complete_one(&self) -> bool {
         let _turn = self.execution.lock();
         let Some((place, pending, outcome)) = self.take_ready() else { return false };
-        let kernel = self.options.kernel.as_ref();
         let outcome =
-            outcome.and_then(|()| pending.recordings.iter().try_for_each(|r| r.run(kernel)));
+            outcome.and_then(|()| pending.recordings.iter().try_for_each(|r| r.run(self)));
         // The objects go before the signal: whoever has waited sees them gone.
         let Pending { recordings, signals, .. } = pending;
         drop(recordings);
@@ -203,6 +204,17 @@ impl Timeline {
             }
         }
         true
+    }
+
+    /// What a timestamp would say now.
+    pub(super) fn ticks(&self) -> u64 {
+        let unused = 64 - self.options.timestamp_valid_bits.min(64);
+        self.ticks.load(Ordering::Relaxed) & u64::MAX.checked_shr(unused).unwrap_or(0)
+    }
+
+    /// A command has run.
+    pub(super) fn command_ran(&self) {
+        self.ticks.fetch_add(TICKS_PER_COMMAND, Ordering::Relaxed);
     }
 
     pub(super) fn pending(&self) -> usize {

@@ -59,12 +59,14 @@ pub enum DeviceAttr {
     DriverName = 70,
     /// Text: what is known to be wrong with the driver, one line each.
     Warnings = 71,
+    /// Bool: whether the device has timestamps. Without them, timers wait and take the host's time.
+    DeviceTimestamps = 72,
 }
 
 impl DeviceAttr {
     /// All of them.
     /// cbindgen:ignore
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Exist,
         Self::MaxThreadsPerBlock,
         Self::WarpSize,
@@ -90,6 +92,7 @@ impl DeviceAttr {
         Self::IsSoftware,
         Self::DriverName,
         Self::Warnings,
+        Self::DeviceTimestamps,
     ];
 
     /// The attribute with this number.
@@ -144,6 +147,7 @@ impl Device {
             DeviceAttr::IsSoftware => Bool(properties.device_type == DeviceType::Software),
             DeviceAttr::DriverName => Text(properties.driver_name.clone()),
             DeviceAttr::Warnings => Text(properties.warnings.join("\n")),
+            DeviceAttr::DeviceTimestamps => Bool(!properties.fallbacks.no_timestamps),
             DeviceAttr::MaxClockRate
             | DeviceAttr::MaxRegistersPerBlock
             | DeviceAttr::GcnArch

@@ -24,8 +24,8 @@ const MOST_THREADS_ASKED_FOR: usize = 32;
 /// Bytes from which on a copy is worth the wake-up of the threads.
 const WORTH_THREADS: u64 = 2 << 20;
 /// Bytes of a slice: some hundred microseconds, so that all end at about the same time. Smaller ones
-/// can be slower: up to half a megabyte glibc copies by `rep movsb`, which some AMD processors do at
-/// a tenth of their speed where source and target do not lie alike.
+/// can be slower: seen on an AMD host, copies of up to half a megabyte at a tenth of the speed where
+/// source and target do not lie alike; glibc's choice of `rep movsb` for them may be why.
 const SLICE: usize = 1 << 20;
 /// Bytes from which on copies go past the caches; what is smaller may be used from there soon.
 const STREAM_FROM: u64 = 16 << 20;

@@ -15,6 +15,7 @@ use super::memory::{Counters, Disowned, Import, Memory, Request};
 use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
+use super::timestamps::TimestampPool;
 use super::tuning::Tuning;
 use super::worker::{Rounds, Worker};
 use super::workspace::InUse;
@@ -29,6 +30,7 @@ pub struct Device {
     memory: Arc<Memory>,
     timelines: Arc<Timelines>,
     staging: Staging,
+    timestamps: TimestampPool,
     streams: Mutex<Vec<Weak<Stream>>>,
     compute_queues: Vec<Arc<dyn Queue>>,
     next_queue: AtomicUsize,
@@ -105,6 +107,7 @@ impl Device {
             memory,
             timelines,
             staging,
+            timestamps: TimestampPool::default(),
             streams: Mutex::default(),
             compute_queues,
             next_queue: AtomicUsize::new(0),
@@ -277,6 +280,10 @@ impl Device {
 
     pub(crate) fn staging(&self) -> &Staging {
         &self.staging
+    }
+
+    pub(crate) fn timestamps(&self) -> &TimestampPool {
+        &self.timestamps
     }
 
     /// The kernel for a copy of `size` bytes within the device; `None` where the copy command is to

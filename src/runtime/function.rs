@@ -137,18 +137,21 @@ impl Function {
     }
 
     fn make_ready(&self, device: &Arc<Device>) -> Result<Ready> {
-        check_function(&self.info, &device.properties().kernel)?;
-        let push_constant_bytes = match self.info.scalars {
+        let limits = &device.properties().kernel;
+        let reduced = self.info.without_optional(limits)?;
+        let info = reduced.as_ref().unwrap_or(&self.info);
+        check_function(info, limits)?;
+        let push_constant_bytes = match info.scalars {
             ScalarBlock::PushConstants { size } => size,
             ScalarBlock::None | ScalarBlock::Uniform { .. } => 0,
         };
         let executable = device.hal().create_executable(&ExecutableDesc {
-            name: self.info.name(),
-            spirv: &self.info.spirv,
-            entry_point: &self.info.entry.name,
+            name: info.name(),
+            spirv: &info.spirv,
+            entry_point: &info.entry.name,
             bindings: &self.bindings,
             push_constant_bytes,
-            required_subgroup_size: self.info.entry.subgroup_size,
+            required_subgroup_size: info.entry.subgroup_size,
         })?;
         Ok(Ready { device: Arc::downgrade(device), executable })
     }

@@ -11,7 +11,7 @@ use super::function::{Function, Ready};
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
 use crate::hal::{BindingKind, BufferRange, Dispatch, MemoryKind, Stages};
-use crate::module::{ArgKind, LaunchTag, ScalarBlock, check_dynamic_shared_memory};
+use crate::module::{ArgKind, GridFold, LaunchTag, ScalarBlock, check_dynamic_shared_memory};
 use crate::{Error, Result};
 
 /// A launch with its arguments, for one device. Making it checks everything that does not depend on
@@ -162,10 +162,10 @@ impl Launch {
             check_dynamic_shared_memory(info, bytes, limits)?;
         }
         self.groups().map(|_| ())?;
-        if let Some(fold) = info.grid_fold {
+        if let Some(GridFold::HiddenExtent { offset }) = info.grid_fold {
             // Workgroups whose index exceeds the value leave at once: the last one is x - 1.
             let last = self.extents.grid[0].saturating_sub(1);
-            let range = fold.offset as usize..fold.offset as usize + 4;
+            let range = offset as usize..offset as usize + 4;
             match self.scalars.get_mut(range) {
                 Some(target) => target.copy_from_slice(&last.to_le_bytes()),
                 None => return Err(Error::internal("the grid's extent outside the scalar block")),

@@ -23,6 +23,7 @@ use crate::{DlhalStatus, Error, Result};
 const LARGEST_BATCH: u32 = 256;
 /// Batches in flight beyond this make recording wait for the oldest: the bound on the backlog.
 const MAX_IN_FLIGHT: usize = 32;
+
 /// A stream of one device. May be used from any thread.
 pub struct Stream {
     device: Arc<Device>,
@@ -78,6 +79,7 @@ pub(crate) struct Recording<'a> {
     uploads: &'a mut Uploads,
     device: &'a Device,
     host_reads: bool,
+    waits_for_company: bool,
 }
 
 #[derive(Default)]
@@ -199,9 +201,11 @@ impl Stream {
                 uploads: &mut recorder.uploads,
                 device: &self.device,
                 host_reads: false,
+                waits_for_company: false,
             };
             let result = command(&mut recording);
             let host_reads = recording.host_reads;
+            let waits_for_company = recording.waits_for_company;
             // What a command that failed has recorded is unknown.
             let stages = if result.is_ok() { recording.stages } else { Stages::ON_DEVICE };
             let mapped = bound
@@ -220,6 +224,9 @@ impl Stream {
                 }
             }
             drop(held);
+            if waits_for_company {
+                recorder.batches = recorder.batches.max(1);
+            }
             if recorder.commands >= recorder.batch_limit() {
                 self.submit(recorder)?;
             } else {
@@ -499,6 +506,12 @@ impl Recording<'_> {
     /// The host will read what the command writes, once its batch is done.
     pub(crate) fn host_will_read(&mut self) {
         self.host_reads = true;
+    }
+
+    /// The command is not submitted at once after a pause, but together with what comes next: the
+    /// device's wait between two batches would be measured.
+    pub(crate) fn wait_for_company(&mut self) {
+        self.waits_for_company = true;
     }
 
     /// Memory that the device sees, filled by `fill`, at a multiple of 256 bytes, for the command

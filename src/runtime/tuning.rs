@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use crate::switch;
+use crate::variable;
 
 /// What is asked for; `None` leaves the choice to the device's kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,12 +41,12 @@ impl Tuning {
         let mut complaints = Vec::new();
         let said = &mut complaints;
         let tuning = Self {
-            copy_kernel: switch::read("DLHAL_COPY_KERNEL", &lookup, said),
-            copy_threads: switch::number("DLHAL_COPY_THREADS", &lookup, said),
-            copy_slice: switch::number("DLHAL_COPY_SLICE", &lookup, said),
-            stream_from: switch::number("DLHAL_STREAM_FROM", &lookup, said),
-            mapped_up_to: switch::number("DLHAL_MAPPED_UP_TO", &lookup, said),
-            spin: switch::number("DLHAL_SPIN_US", &lookup, said).map(Duration::from_micros),
+            copy_kernel: variable::switch("DLHAL_COPY_KERNEL", &lookup, said),
+            copy_threads: variable::number("DLHAL_COPY_THREADS", &lookup, said),
+            copy_slice: variable::number("DLHAL_COPY_SLICE", &lookup, said),
+            stream_from: variable::number("DLHAL_STREAM_FROM", &lookup, said),
+            mapped_up_to: variable::number("DLHAL_MAPPED_UP_TO", &lookup, said),
+            spin: variable::number("DLHAL_SPIN_US", &lookup, said).map(Duration::from_micros),
         };
         (tuning, complaints)
     }

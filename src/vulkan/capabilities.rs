@@ -45,10 +45,7 @@ pub(crate) fn subgroup_operations(snapshot: &Snapshot) -> u32 {
 pub(crate) fn capabilities(snapshot: &Snapshot, plan: &Plan) -> BTreeSet<u32> {
     let features = &plan.features;
     let subgroup = SubgroupFeatureFlags::from_raw(subgroup_operations(snapshot));
-    let floats = snapshot
-        .float_controls
-        .as_ref()
-        .filter(|_| has(plan, vk::API_VERSION_1_2, "VK_KHR_shader_float_controls"));
+    let floats = snapshot.float_controls.as_ref().filter(|_| plan.float_controls);
     let any_float = |of: fn(&super::snapshot::FloatControls) -> [bool; 3]| {
         floats.is_some_and(|floats| of(floats).contains(&true))
     };

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::Arc;
 
 use ash::vk;
@@ -14,7 +15,9 @@ use super::queue::Lane;
 use super::raw_device::RawDevice;
 use super::recording::Recording;
 use super::shared::Shared;
+use super::timestamps::Timestamps;
 use super::{conv, error};
+use crate::hal::timestamps::{SlotChanges, SlotUse};
 use crate::hal::{
     self, BufferRange, CopyRegion, Dispatch, QueueRole, SemaphorePoint, Stages, validate,
 };
@@ -106,6 +109,18 @@ impl CommandBuffer {
     /// The driver's handle.
     pub(super) fn vk(&self) -> Option<vk::CommandBuffer> {
         self.recording.borrow().as_ref().map(|recording| recording.vk)
+    }
+
+    /// Enters what it does to timestamps, for a submission that has passed at `done`.
+    pub(super) fn enter_timestamps(
+        &self,
+        changes: &mut SlotChanges,
+        done: &SemaphorePoint,
+    ) -> Result<()> {
+        match self.recording.borrow().as_ref() {
+            Some(recording) => changes.enter(&recording.slot_uses, done),
+            None => Ok(()),
+        }
     }
 
     /// Notes a submission to the queue `lane` that has passed at `point`.
@@ -294,6 +309,38 @@ impl hal::CommandBuffer for CommandBuffer {
             // SAFETY: VUID-vkCmdResetEvent-commandBuffer-cmdpool: a family that computes.
             unsafe { open.raw.vk.cmd_reset_event(open.recording.vk, vk, EVENT_STAGES) };
         }
+        Ok(())
+    }
+
+    fn reset_timestamps(
+        &mut self,
+        timestamps: &Arc<dyn hal::Timestamps>,
+        slots: Range<u32>,
+    ) -> Result<()> {
+        let open = self.open()?;
+        let set = Timestamps::of(&**timestamps, open.raw)?;
+        validate::reset_timestamps(set, &slots, open.role)?;
+        open.recording.keep_timestamps(timestamps);
+        open.recording.slot_uses.push(SlotUse::reset(&set.slots, slots.clone()));
+        let (first, count) = (slots.start, slots.end - slots.start);
+        // SAFETY: VUID-vkCmdResetQueryPool-firstQuery-09436, -09437: inside the pool
+        // (`validate::reset_timestamps`), in a family that computes.
+        unsafe { open.raw.vk.cmd_reset_query_pool(open.recording.vk, set.vk, first, count) };
+        Ok(())
+    }
+
+    fn write_timestamp(&mut self, timestamps: &Arc<dyn hal::Timestamps>, slot: u32) -> Result<()> {
+        let valid_bits = self.shared.properties.timestamp_valid_bits(self.role);
+        let open = self.open()?;
+        let set = Timestamps::of(&**timestamps, open.raw)?;
+        validate::write_timestamp(set, slot, open.role, valid_bits)?;
+        open.recording.keep_timestamps(timestamps);
+        open.recording.slot_uses.push(SlotUse::write(&set.slots, slot));
+        let stage = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
+        // SAFETY: VUID-vkCmdWriteTimestamp-query-04904: inside the pool; -timestampValidBits-00829:
+        // a family with timestamps (`validate::write_timestamp`); -None-00830: submitted only after
+        // a reset (`SlotChanges::enter`).
+        unsafe { open.raw.vk.cmd_write_timestamp(open.recording.vk, stage, set.vk, slot) };
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use super::raw_device::RawDevice;
 use super::semaphore::Semaphore;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
+use super::timestamps::Timestamps;
 use crate::hal::{self, BufferDesc, DeviceProperties, ExecutableDesc, MemoryBudget, validate};
 use crate::{Error, Result};
 
@@ -99,6 +100,12 @@ impl hal::Device for Device {
     fn create_event(&self) -> Result<Arc<dyn hal::Event>> {
         self.shared.raw.check()?;
         Ok(Arc::new(Event::create(&self.shared.raw)?))
+    }
+
+    fn create_timestamps(&self, count: u32) -> Result<Arc<dyn hal::Timestamps>> {
+        self.shared.raw.check()?;
+        validate::timestamps(count, &self.shared.properties)?;
+        Ok(Arc::new(Timestamps::create(&self.shared.raw, count)?))
     }
 
     fn memory_budget(&self) -> MemoryBudget {

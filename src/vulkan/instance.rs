@@ -173,8 +173,9 @@ fn require_validation_layer(loader: &Loader) -> Result<()> {
         return Ok(());
     }
     Err(Error::unavailable(
-        "DLHAL_VALIDATION asks for VK_LAYER_KHRONOS_validation, which the loader does not find; \
-         install it (Debian: vulkan-validationlayers) or unset the variable",
+        "DLHAL_VALIDATION (or TVM_VULKAN_ENABLE_VALIDATION_LAYERS) asks for \
+         VK_LAYER_KHRONOS_validation, which the loader does not find; install it (Debian: \
+         vulkan-validationlayers) or unset the variable",
     ))
 }
 

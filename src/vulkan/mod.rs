@@ -35,6 +35,7 @@ mod retire;
 mod semaphore;
 mod shared;
 mod snapshot;
+mod timestamps;
 mod validation;
 
 use std::sync::Arc;

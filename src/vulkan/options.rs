@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 
-use crate::switch;
+use crate::variable;
 
 /// The environment's wishes. Without any, everything a device offers is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     /// `DLHAL_VULKAN_LOADER`: the only loader to try.
     pub(crate) loader: Option<OsString>,
-    /// `DLHAL_VALIDATION`: turn the Khronos validation layer on.
+    /// `DLHAL_VALIDATION` or TVM's `TVM_VULKAN_ENABLE_VALIDATION_LAYERS`: turn the Khronos
+    /// validation layer on.
     pub(crate) validation: bool,
     /// `DLHAL_DISABLE_IMPLICIT_LAYERS`: keep overlays and capture tools out.
     pub(crate) disable_implicit_layers: bool,
@@ -17,7 +18,7 @@ pub(crate) struct Options {
     pub(crate) robust_buffer_access: bool,
     /// `DLHAL_FORCE_FENCES`
     pub(crate) force_fences: bool,
-    /// `DLHAL_FORCE_DESCRIPTOR_POOLS`
+    /// `DLHAL_FORCE_DESCRIPTOR_POOLS` or TVM's `TVM_VULKAN_DISABLE_PUSH_DESCRIPTOR`
     pub(crate) force_descriptor_pools: bool,
     /// `DLHAL_FORCE_RESERVED_ADDRESSES`
     pub(crate) force_reserved_addresses: bool,
@@ -29,6 +30,10 @@ pub(crate) struct Options {
     pub(crate) force_unmapped_device_memory: bool,
     /// `DLHAL_FORCE_ONE_QUEUE`
     pub(crate) force_one_queue: bool,
+    /// `DLHAL_FORCE_NO_FLOAT_CONTROLS`
+    pub(crate) force_no_float_controls: bool,
+    /// `DLHAL_FORCE_NO_TIMESTAMPS`
+    pub(crate) force_no_timestamps: bool,
     /// `DLHAL_COMPLETION_FENCES`: a fence with each submission, or none; `None` for what suits the
     /// device.
     pub(crate) completion_fences: Option<bool>,
@@ -48,20 +53,26 @@ impl Options {
     /// Reads any environment; also returns what was wrong with it.
     fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let completion_fences = switch::read("DLHAL_COMPLETION_FENCES", &lookup, &mut complaints);
-        let mut switch = |name: &str| switch::read(name, &lookup, &mut complaints).unwrap_or(false);
+        let mut wish = |name: &str| variable::switch(name, &lookup, &mut complaints);
+        let completion_fences = wish("DLHAL_COMPLETION_FENCES");
+        let mut switch = |name: &str| wish(name).unwrap_or(false);
+        let tvm_switch = |name: &str| variable::tvm_switch(name, &lookup);
         let options = Self {
             loader: lookup("DLHAL_VULKAN_LOADER").filter(|path| !path.is_empty()),
-            validation: switch("DLHAL_VALIDATION"),
+            validation: switch("DLHAL_VALIDATION")
+                || tvm_switch("TVM_VULKAN_ENABLE_VALIDATION_LAYERS"),
             disable_implicit_layers: switch("DLHAL_DISABLE_IMPLICIT_LAYERS"),
             robust_buffer_access: switch("DLHAL_ROBUST_BUFFER_ACCESS"),
             force_fences: switch("DLHAL_FORCE_FENCES"),
-            force_descriptor_pools: switch("DLHAL_FORCE_DESCRIPTOR_POOLS"),
+            force_descriptor_pools: switch("DLHAL_FORCE_DESCRIPTOR_POOLS")
+                || tvm_switch("TVM_VULKAN_DISABLE_PUSH_DESCRIPTOR"),
             force_reserved_addresses: switch("DLHAL_FORCE_RESERVED_ADDRESSES"),
             force_no_host_import: switch("DLHAL_FORCE_NO_HOST_IMPORT"),
             force_own_budget: switch("DLHAL_FORCE_OWN_BUDGET"),
             force_unmapped_device_memory: switch("DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY"),
             force_one_queue: switch("DLHAL_FORCE_ONE_QUEUE"),
+            force_no_float_controls: switch("DLHAL_FORCE_NO_FLOAT_CONTROLS"),
+            force_no_timestamps: switch("DLHAL_FORCE_NO_TIMESTAMPS"),
             completion_fences,
         };
         (options, complaints)
@@ -86,7 +97,7 @@ mod tests {
     #[test]
     fn each_variable_sets_its_own_switch_and_no_other() {
         type Field = fn(&mut Options) -> &mut bool;
-        let switches: [(&str, Field); 10] = [
+        let switches: [(&str, Field); 12] = [
             ("DLHAL_VALIDATION", |o| &mut o.validation),
             ("DLHAL_DISABLE_IMPLICIT_LAYERS", |o| &mut o.disable_implicit_layers),
             ("DLHAL_ROBUST_BUFFER_ACCESS", |o| &mut o.robust_buffer_access),
@@ -97,6 +108,8 @@ mod tests {
             ("DLHAL_FORCE_OWN_BUDGET", |o| &mut o.force_own_budget),
             ("DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY", |o| &mut o.force_unmapped_device_memory),
             ("DLHAL_FORCE_ONE_QUEUE", |o| &mut o.force_one_queue),
+            ("DLHAL_FORCE_NO_FLOAT_CONTROLS", |o| &mut o.force_no_float_controls),
+            ("DLHAL_FORCE_NO_TIMESTAMPS", |o| &mut o.force_no_timestamps),
         ];
         for (name, field) in switches {
             let mut expected = Options::default();
@@ -111,6 +124,21 @@ mod tests {
         let wish = |value| parse(&[("DLHAL_COMPLETION_FENCES", value)]).0.completion_fences;
         assert_eq!(parse(&[]).0.completion_fences, None);
         assert_eq!((wish("1"), wish("0"), wish("perhaps")), (Some(true), Some(false), None));
+    }
+
+    #[test]
+    fn the_names_of_tvm_do_the_same() {
+        for (ours, tvms) in [
+            ("DLHAL_VALIDATION", "TVM_VULKAN_ENABLE_VALIDATION_LAYERS"),
+            ("DLHAL_FORCE_DESCRIPTOR_POOLS", "TVM_VULKAN_DISABLE_PUSH_DESCRIPTOR"),
+        ] {
+            for value in ["1", "2", "-1"] {
+                assert_eq!(parse(&[(tvms, value)]), parse(&[(ours, "1")]), "{tvms}={value}");
+            }
+            for value in ["", "0", "yes"] {
+                assert_eq!(parse(&[(tvms, value)]), parse(&[]), "{tvms}={value}");
+            }
+        }
     }
 
     #[test]

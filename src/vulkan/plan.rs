@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) max_push_descriptors: u32,
     /// Query device memory by `VK_EXT_memory_budget`.
     pub(crate) memory_budget: bool,
+    /// Whether shaders may ask for float controls.
+    pub(crate) float_controls: bool,
     /// Import host memory; the alignment it needs.
     pub(crate) host_import_alignment: Option<u64>,
     /// Map device memory where the host can see it.
@@ -56,7 +58,7 @@ pub(crate) struct QueueFamilyPlan {
     pub(crate) count: u32,
     /// What they are used for.
     pub(crate) role: QueueRole,
-    /// Bits of a timestamp that count.
+    /// Bits of a timestamp that count; 0 to do without timestamps.
     pub(crate) timestamp_valid_bits: u32,
 }
 
@@ -91,7 +93,8 @@ pub(crate) fn plan(snapshot: &Snapshot, options: &Options) -> Result<Plan> {
     let completion_fences = features.timeline_semaphore
         && options.completion_fences.unwrap_or(snapshot.device_type != DeviceType::Software);
 
-    let mut extensions = promoted_extensions(snapshot, api_version, &features);
+    let float_controls = snapshot.float_controls.is_some() && !options.force_no_float_controls;
+    let mut extensions = promoted_extensions(snapshot, api_version, &features, float_controls);
     let mut enable = |name: &'static str, wanted: bool| {
         if wanted {
             extensions.push(name);
@@ -118,6 +121,7 @@ pub(crate) fn plan(snapshot: &Snapshot, options: &Options) -> Result<Plan> {
             .filter(|_| push_descriptors)
             .unwrap_or(0),
         memory_budget,
+        float_controls,
         host_import_alignment,
         map_device_memory: memory.map_device,
         completion_fences,
@@ -145,9 +149,9 @@ fn promoted_extensions(
     snapshot: &Snapshot,
     api_version: u32,
     features: &EnabledFeatures,
+    float_controls: bool,
 ) -> Vec<&'static str> {
     let (v12, v13) = (vk::API_VERSION_1_2, vk::API_VERSION_1_3);
-    let float_controls = snapshot.float_controls.is_some();
     let any_8bit = features.storage_buffer_8bit
         || features.uniform_and_storage_buffer_8bit
         || features.storage_push_constant_8;
@@ -188,11 +192,13 @@ fn queues(snapshot: &Snapshot, options: &Options) -> Result<Vec<QueueFamilyPlan>
         .map(|(index, family)| (index, family, vk::QueueFlags::from_raw(family.flags)))
         .filter(|(_, family, _)| family.count > 0)
         .collect();
+    // A period of nothing would make every time nothing.
+    let timestamps = snapshot.limits.timestamp_period > 0.0 && !options.force_no_timestamps;
     let plan = |index: u32, family: &QueueFamily, role: QueueRole, most: u32| QueueFamilyPlan {
         family: index,
         count: family.count.min(if options.force_one_queue { 1 } else { most }),
         role,
-        timestamp_valid_bits: family.timestamp_valid_bits,
+        timestamp_valid_bits: if timestamps { family.timestamp_valid_bits } else { 0 },
     };
     let compute = families
         .iter()

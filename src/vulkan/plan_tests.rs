@@ -284,6 +284,15 @@ fn one_queue_is_enough() {
 }
 
 #[test]
+fn timestamps_are_done_without_where_that_is_asked_for_and_where_a_tick_takes_no_time() {
+    let bits = |plan: Plan| plan.queues.iter().map(|q| q.timestamp_valid_bits).max();
+    assert_eq!(bits(planned(&h200())), Some(64));
+    assert_eq!(bits(planned(&with(h200(), |s| s.limits.timestamp_period = 0.0))), Some(0));
+    let options = Options { force_no_timestamps: true, ..Options::default() };
+    assert_eq!(bits(plan(&h200(), &options).unwrap()), Some(0));
+}
+
+#[test]
 fn async_compute_and_transfer_queues_are_found_behind_the_graphics_queue() {
     let snapshot = with(h200(), |s| {
         s.queue_families = vec![

@@ -8,7 +8,9 @@ use super::capabilities;
 use super::plan::Plan;
 use super::quirks;
 use super::snapshot::Snapshot;
-use crate::hal::{DeviceProperties, Fallbacks, KernelFeatures, KernelLimits, QueueProperties};
+use crate::hal::{
+    DeviceProperties, Fallbacks, KernelFeatures, KernelLimits, QueueProperties, QueueRole,
+};
 
 /// Describes a device of `snapshot` that is created after `plan`.
 pub(crate) fn properties(snapshot: &Snapshot, plan: &Plan) -> DeviceProperties {
@@ -54,6 +56,9 @@ pub(crate) fn properties(snapshot: &Snapshot, plan: &Plan) -> DeviceProperties {
             no_host_import: plan.host_import_alignment.is_none(),
             own_budget: !plan.memory_budget,
             unmapped_device_memory: !plan.map_device_memory,
+            no_timestamps: plan.queues.iter().all(|family| {
+                family.role != QueueRole::Compute || family.timestamp_valid_bits == 0
+            }),
         },
         warnings: quirks::warnings(snapshot),
     }
@@ -164,6 +169,10 @@ mod tests {
             wish(|o| o.force_unmapped_device_memory = true),
             Fallbacks { unmapped_device_memory: true, ..none }
         );
+        assert_eq!(
+            wish(|o| o.force_no_timestamps = true),
+            Fallbacks { no_timestamps: true, ..none }
+        );
     }
 
     #[test]
@@ -178,6 +187,7 @@ mod tests {
                 no_host_import: true,
                 own_budget: true,
                 unmapped_device_memory: true,
+                no_timestamps: true,
             }
         );
         assert_eq!(properties.kernel.max_push_constant_bytes, 128);

@@ -14,6 +14,7 @@ use super::recording::Recording;
 use super::retire::InFlight;
 use super::semaphore::Semaphore;
 use super::shared::Shared;
+use crate::hal::timestamps::SlotChanges;
 use crate::hal::{self, Deadline, QueueRole, SemaphorePoint, Submission};
 use crate::{Error, Result};
 
@@ -164,6 +165,7 @@ impl Lane {
         let State { in_flight, last, fences, scratch } = &mut *state;
         // Under the lock, because whoever fails a semaphore looks through the queues afterwards.
         scratch.fill(raw, submission)?;
+        let timestamps = changes_of_timestamps(submission)?;
         let timelines = raw.timeline.is_some();
         if timelines && !raw.plan.completion_fences {
             self.submit_timeline(raw, scratch, vk::Fence::null())?;
@@ -185,6 +187,7 @@ impl Lane {
             }
             fences.in_flight.push_back(fence);
         }
+        timestamps.keep();
         in_flight.submitted(submission.waits, submission.signals);
         let done = submission.signals.first();
         *last = done.cloned();
@@ -276,11 +279,23 @@ impl Scratch {
     }
 }
 
+/// What a submission does to timestamps; undone unless it is kept.
+fn changes_of_timestamps(submission: &Submission<'_>) -> Result<SlotChanges> {
+    let mut changes = SlotChanges::default();
+    let Some(done) = submission.signals.first() else { return Ok(changes) };
+    for command_buffer in submission.command_buffers {
+        if let Some(command_buffer) = command_buffer.as_any().downcast_ref::<CommandBuffer>() {
+            command_buffer.enter_timestamps(&mut changes, done)?;
+        }
+    }
+    Ok(changes)
+}
+
 fn same(a: &SemaphorePoint, b: &SemaphorePoint) -> bool {
     Arc::ptr_eq(&a.semaphore, &b.semaphore) && a.value == b.value
 }
 
-/// Where fences do the work, the device cannot wait: the host does, before it submits.
+/// Without timeline semaphores the device cannot wait: the host does, before it submits.
 fn wait_on_host(raw: &Arc<RawDevice>, submission: &Submission<'_>) -> Result<()> {
     for point in submission.waits {
         Semaphore::of(point, raw)?;

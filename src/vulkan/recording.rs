@@ -9,6 +9,7 @@ use super::error;
 use super::raw_device::RawDevice;
 use super::semaphore::Semaphore;
 use crate::Result;
+use crate::hal::timestamps::SlotUse;
 use crate::hal::{self, SemaphorePoint};
 
 /// Recordings that wait for reuse, per queue family. More than these are destroyed.
@@ -26,6 +27,8 @@ pub(super) struct Recording {
     pub(super) descriptors: DescriptorArena,
     kept: Vec<Kept>,
     filter: [usize; FILTER],
+    /// What its commands do to timestamps, in order.
+    pub(super) slot_uses: Vec<SlotUse>,
     /// The last submission on each queue that it was submitted to, by the queue's index.
     points: Vec<(usize, SemaphorePoint)>,
 }
@@ -35,6 +38,7 @@ enum Kept {
     Buffer(#[allow(dead_code, reason = "held for its lifetime")] Arc<dyn hal::Buffer>),
     Executable(#[allow(dead_code, reason = "held for its lifetime")] Arc<dyn hal::Executable>),
     Event(#[allow(dead_code, reason = "held for its lifetime")] Arc<dyn hal::Event>),
+    Timestamps(#[allow(dead_code, reason = "held for its lifetime")] Arc<dyn hal::Timestamps>),
 }
 
 impl Recording {
@@ -52,6 +56,7 @@ impl Recording {
             descriptors: DescriptorArena::new(raw),
             kept: Vec::new(),
             filter: [0; FILTER],
+            slot_uses: Vec::new(),
             points: Vec::new(),
         });
         let info = vk::CommandBufferAllocateInfo::default()
@@ -84,6 +89,7 @@ impl Recording {
             .map_err(|result| error::memory("vkResetCommandPool", result))?;
         self.descriptors.reset()?;
         self.kept.clear();
+        self.slot_uses.clear();
         self.filter = [0; FILTER];
         Ok(())
     }
@@ -130,6 +136,12 @@ impl Recording {
     pub(super) fn keep_event(&mut self, event: &Arc<dyn hal::Event>) {
         if self.is_new(Arc::as_ptr(event).cast::<()>() as usize) {
             self.kept.push(Kept::Event(event.clone()));
+        }
+    }
+
+    pub(super) fn keep_timestamps(&mut self, timestamps: &Arc<dyn hal::Timestamps>) {
+        if self.is_new(Arc::as_ptr(timestamps).cast::<()>() as usize) {
+            self.kept.push(Kept::Timestamps(timestamps.clone()));
         }
     }
 

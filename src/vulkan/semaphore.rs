@@ -99,7 +99,7 @@ impl Semaphore {
         }
     }
 
-    /// The driver's handle; null where fences do the work.
+    /// The driver's handle; null without timeline semaphores.
     #[inline]
     pub(super) fn vk(&self) -> vk::Semaphore {
         match &self.kind {

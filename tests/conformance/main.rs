@@ -16,6 +16,7 @@ mod launches;
 mod memory;
 mod scalars;
 mod streams;
+mod timers;
 
 use std::process::Command;
 
@@ -74,6 +75,10 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("streams::mixed_copies_keep_every_byte", streams::mixed_copies_keep_every_byte),
     ("streams::streams_hand_memory_over", streams::streams_hand_memory_over),
     ("streams::backlog_is_bounded", streams::backlog_is_bounded),
+    ("timers::more_work_takes_longer", timers::more_work_takes_longer),
+    ("timers::any_number_of_timers", timers::any_number_of_timers),
+    ("timers::threads_time_their_own_streams", timers::threads_time_their_own_streams),
+    ("timers::out_of_order", timers::out_of_order),
 ];
 
 const EVERY_FALLBACK: &[&str] = &[
@@ -84,6 +89,7 @@ const EVERY_FALLBACK: &[&str] = &[
     "DLHAL_FORCE_OWN_BUDGET",
     "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
     "DLHAL_FORCE_ONE_QUEUE",
+    "DLHAL_FORCE_NO_TIMESTAMPS",
 ];
 
 #[test]
@@ -124,6 +130,11 @@ fn with_device_memory_unseen_by_the_host() {
 #[test]
 fn with_one_queue() {
     suite_with(&["DLHAL_FORCE_ONE_QUEUE"]);
+}
+
+#[test]
+fn without_timestamps() {
+    suite_with(&["DLHAL_FORCE_NO_TIMESTAMPS"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use dlhal::hal::{Deadline, MemoryKind};
 use dlhal::runtime::copy::{Side, copy};
 
 use crate::common::{Api, add_args, add_function, assert_error, host, on_device, rounds};
-use crate::{Layer, api, copies, memory, streams};
+use crate::{Layer, api, copies, memory, streams, timers};
 
 const BLOCK: u64 = 32 << 20;
 
@@ -215,4 +215,14 @@ pub(crate) fn the_backlog_is_bounded() {
 fn resident_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").unwrap();
     text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+/// The library recycles what it has: at most 32 pools of 128 slots, none without timestamps.
+pub(crate) fn many_timers() {
+    let api = api();
+    timers::any_number_of_timers(&api);
+    let most = if api.device.properties().fallbacks.no_timestamps { 0 } else { 32 };
+    let pools = Layer::get().calls("vkCreateQueryPool");
+    assert!(pools <= most, "{pools} query pools");
+    assert_eq!(Layer::get().live(c"VkQueryPool"), pools);
 }

@@ -19,6 +19,9 @@ mod scarcity;
 #[allow(dead_code, reason = "the conformance suite uses the rest")]
 #[path = "../conformance/streams.rs"]
 mod streams;
+#[allow(dead_code, reason = "the conformance suite uses the rest")]
+#[path = "../conformance/timers.rs"]
+mod timers;
 
 use std::process::Command;
 
@@ -130,6 +133,14 @@ fn launches_without_a_synchronise_create_no_more_objects() {
     in_a_process("flat", &["DLHAL_COMPLETION_FENCES=1", "DLHAL_SPIN_US=50"]);
 }
 
+#[test]
+fn ten_thousand_timers_need_few_query_pools() {
+    in_a_process("many_timers", &[]);
+    in_a_process("many_timers", &["DLHAL_FORCE_FENCES=1"]);
+    in_a_process("many_timers", &["DLHAL_FORCE_NO_TIMESTAMPS=1"]);
+    in_a_process("many_timers", &["DLHAL_FAULT_LIMITS=timestampValidBits=0"]);
+}
+
 /// Without validation, which keeps books of its own.
 #[test]
 fn work_without_a_synchronise_takes_bounded_memory() {
@@ -162,6 +173,7 @@ children! {
     incoherent: limits::copies_where_memory_is_not_coherent;
     sweep: scarcity::every_call_fails_once;
     backlog: limits::the_backlog_is_bounded;
+    many_timers: limits::many_timers;
     flat: scarcity::launches_create_no_more_objects;
 }
 

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use dlhal::hal::{Deadline, MemoryKind};
 use dlhal::runtime::ownership::import_host_memory;
-use dlhal::runtime::{DeviceRef, Value, system};
+use dlhal::runtime::{DeviceRef, Timer, Value, system};
 use dlhal::{DlhalStatus, Result};
 
 use crate::common::{Api, add_args, add_function, function, rounds};
@@ -19,6 +19,8 @@ const REFUSED: &[(&str, i32)] = &[
     ("vkBindBufferMemory", -1),
     ("vkCreateSemaphore", -1),
     ("vkCreateFence", -1),
+    ("vkCreateQueryPool", -1),
+    ("vkGetQueryPoolResults", -1),
     ("vkCreateCommandPool", -1),
     ("vkAllocateCommandBuffers", -1),
     ("vkBeginCommandBuffer", -1),
@@ -91,7 +93,11 @@ fn everything() -> Result<()> {
     let ones = 1f32.to_le_bytes().repeat(64);
     api.write(a, &ones, &stream)?;
     api.write(b, &ones, &stream)?;
+    let timer = Timer::new(device);
+    timer.start(&stream)?;
     api.launch(&add_function(), &add_args(a, b, c, 64), &stream)?;
+    timer.stop(&stream)?;
+    timer.elapsed_ns(Deadline::Never)?;
     api.move_bytes(c, pinned, 256, &stream)?;
     let mut got = vec![0; 256];
     api.read_into(c, &mut got, &stream)?;

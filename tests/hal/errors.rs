@@ -193,6 +193,10 @@ pub(crate) fn objects_of_another_device_are_refused(context: &Context<'_>) {
     is(outcome, INVALID, &["another device"]);
     let event = other.create_event().unwrap();
     is(commands.signal_event(&event, Stages::COMPUTE), INVALID, &["another device"]);
+    if let Ok(timestamps) = other.create_timestamps(1) {
+        is(commands.reset_timestamps(&timestamps, 0..1), INVALID, &["another device"]);
+        is(commands.write_timestamp(&timestamps, 0), INVALID, &["another device"]);
+    }
     is(device.create_command_buffer(&other.queues()[0]), INVALID, &["another device"]);
     let semaphore = other.create_semaphore(0).unwrap();
     is(submit(queue, &[], &[], &[(&semaphore, 1)]), INVALID, &["another device"]);

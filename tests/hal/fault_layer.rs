@@ -53,6 +53,7 @@ impl Layer {
         c"VkSemaphore",
         c"VkFence",
         c"VkEvent",
+        c"VkQueryPool",
         c"VkCommandPool",
         c"VkDescriptorPool",
         c"VkDescriptorSetLayout",

@@ -7,6 +7,7 @@ pub(crate) mod fault_layer;
 pub(crate) mod kit;
 pub(crate) mod lifetimes;
 pub(crate) mod semaphores;
+pub(crate) mod timestamps;
 
 use kit::Context;
 
@@ -61,6 +62,16 @@ tests! {
         a_failure_reaches_the_work_that_waits_and_frees_the_queue,
         waiting_sleeps_instead_of_spinning,
         wait_idle_waits_for_all_that_was_submitted;
+    timestamps:
+        a_device_has_timestamps_or_says_that_it_has_none,
+        timestamps_rise_in_the_order_of_commands,
+        work_between_two_timestamps_takes_longer_than_nothing,
+        slots_are_used_again_after_a_reset,
+        timestamps_may_be_dropped_while_they_are_written,
+        slots_outside_their_set_are_refused,
+        slots_that_were_not_written_cannot_be_read,
+        a_slot_written_twice_without_a_reset_is_refused,
+        a_copy_queue_writes_what_a_compute_queue_has_reset;
     lifetimes:
         everything_may_be_dropped_in_any_order_while_it_runs,
         freeing_a_buffer_before_its_copy_runs_keeps_the_data,

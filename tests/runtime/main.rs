@@ -10,3 +10,4 @@ mod lifetimes;
 mod memory;
 mod order;
 mod support;
+mod timers;

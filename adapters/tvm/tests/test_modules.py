@@ -32,7 +32,9 @@ def add(module, dev, dtype, rng, n=1000):
 
 
 @exported
-@pytest.mark.parametrize("name, dtype", [("add_f32", "float32"), ("add_i8", "int8"), ("add_i64", "int64")])
+@pytest.mark.parametrize(
+    "name, dtype", [("add_f32", "float32"), ("add_i8", "int8"), ("add_i64", "int64")]
+)
 def test_exported_kernels(dev, rng, name, dtype):
     add(rt.load_module(str(DATA / f"{name}.so")), dev, dtype, rng)
 
@@ -53,7 +55,10 @@ def test_scalars_of_launches_in_flight_are_kept_apart(dev, rng):
 
 
 @exported
-@pytest.mark.parametrize("name, dtype, shape", [("mlp_f32", "float32", (64, 256)), ("attention_f16", "float16", (1, 64, 256))])
+@pytest.mark.parametrize(
+    "name, dtype, shape",
+    [("mlp_f32", "float32", (64, 256)), ("attention_f16", "float16", (1, 64, 256))],
+)
 def test_exported_models(dev, rng, name, dtype, shape):
     machine = VirtualMachine(rt.load_module(str(DATA / f"{name}.so")), dev)
     parameters = [
@@ -90,7 +95,12 @@ def test_a_module_of_0_6_1_from_bytes_and_from_its_file(dev, rng):
 
 
 def test_modules_come_back_from_their_bytes(dev):
-    for name in ("add_f32.vulkan.bin", "mlp_f32.vulkan.bin", "v0.8/scalars_20.bin", "webgpu/mlp_f32.webgpu.bin"):
+    for name in (
+        "add_f32.vulkan.bin",
+        "mlp_f32.vulkan.bin",
+        "v0.8/scalars_20.bin",
+        "webgpu/mlp_f32.webgpu.bin",
+    ):
         raw = (MODULES / name).read_bytes()
         module = load_from_bytes(name)
         assert bytes(module.save_to_bytes()) == raw if hasattr(module, "save_to_bytes") else True

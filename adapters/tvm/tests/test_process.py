@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import dlhal_tvm
@@ -40,7 +39,9 @@ def test_it_serves_where_only_the_runtime_is_loaded():
 def test_it_can_be_kept_out():
     assert run_python(STATUS, {"DLHAL_TVM": "off"}) == "none\n"
     assert run_python(STATUS, {"TVM_DEVICE_BACKEND_AUTOLOAD": "0"}) == "none\n"
-    assert "DLHAL_TVM=off" in run_python("import tvm, dlhal_tvm; print(dlhal_tvm.diagnose())", {"DLHAL_TVM": "off"})
+    assert "DLHAL_TVM=off" in run_python(
+        "import tvm, dlhal_tvm; print(dlhal_tvm.diagnose())", {"DLHAL_TVM": "off"}
+    )
 
 
 def test_a_wrong_choice_is_a_warning_that_names_the_choices():
@@ -71,22 +72,33 @@ def test_the_package_can_be_imported_without_tvm(tmp_path):
     shutil.copytree(package, tmp_path / "dlhal_tvm", ignore=shutil.ignore_patterns("*.so*"))
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dlhal_tvm; print(dlhal_tvm.library_path())"
     flags = {"PYTHONNOUSERSITE": "1"}
-    said = run_python(f"import subprocess, sys; print(subprocess.run([sys.executable, '-S', '-c', {code!r}], text=True, capture_output=True, check=True).stdout)", flags)
+    said = run_python(
+        f"import subprocess, sys; print(subprocess.run([sys.executable, '-S', '-c', {code!r}], text=True, capture_output=True, check=True).stdout)",
+        flags,
+    )
     assert str(tmp_path) in said
 
 
 def test_it_is_a_drop_in_beside_the_runtime(tmp_path):
-    # TVM's package with the plugin where its own would be, and no package of ours.
-    site = Path(tvm.__file__).resolve().parents[1]
-    for entry in site.iterdir():
-        if "dlhal" not in entry.name and entry.name != "tvm":
-            (tmp_path / entry.name).symlink_to(entry)
-    shutil.copytree(site / "tvm", tmp_path / "tvm", symlinks=True, copy_function=os.link, ignore=shutil.ignore_patterns("__pycache__"))
+    # A copy of TVM's package with the plugin where its own would be; ours stays away.
+    shutil.copytree(
+        Path(tvm.__file__).resolve().parent,
+        tmp_path / "tvm",
+        copy_function=os.link
+        if os.stat(tvm.__file__).st_dev == tmp_path.stat().st_dev
+        else shutil.copy,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
     for library in Path(dlhal_tvm.library_path()).parent.iterdir():
         shutil.copy(library, tmp_path / "tvm" / "lib" / library.name)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{USE + LAUNCH + CHECK}\nassert tvm.__file__.startswith({str(tmp_path)!r}) and 'dlhal_tvm' not in sys.modules\n"
-    said = run_python(f"import subprocess, sys; print(subprocess.run([sys.executable, '-S', '-c', {code!r}], text=True, capture_output=True, check=True).stdout)")
-    assert said.strip() == "right"
+    code = (
+        USE
+        + LAUNCH
+        + CHECK
+        + f"assert {str(tmp_path)!r} + '/tvm/lib/libtvm_runtime_vulkan.so' in open('/proc/self/maps').read()"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    assert run_python(code, {"PYTHONPATH": paths, "DLHAL_TVM": "off"}) == "right\n"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +149,15 @@ print("right")
     assert run_python(code) == "right\n"
 
 
-@pytest.mark.skipif("DLHAL_TEST_SOFTWARE_DRIVER_2" not in os.environ, reason="no second driver file")
+@pytest.mark.skipif(
+    "DLHAL_TEST_SOFTWARE_DRIVER_2" not in os.environ, reason="no second driver file"
+)
 def test_two_devices():
-    drivers = {"VK_DRIVER_FILES": ":".join(os.environ[f"DLHAL_TEST_SOFTWARE_DRIVER{n}"] for n in ("", "_2"))}
+    drivers = {
+        "VK_DRIVER_FILES": ":".join(
+            os.environ[f"DLHAL_TEST_SOFTWARE_DRIVER{n}"] for n in ("", "_2")
+        )
+    }
     code = (
         USE
         + """
@@ -154,25 +172,3 @@ dy.copyto(y)
         + CHECK
     )
     assert run_python(code, drivers) == "right\n"
-
-
-def test_a_remote_device():
-    pytest.importorskip("tornado")
-    code = f"""
-import numpy as np, tvm, tvm.runtime as rt
-from tvm import rpc
-if __name__ == "__main__":
-    server = rpc.Server("127.0.0.1", 9190, 9290, silent=True)
-    remote = rpc.connect(server.host, server.port)
-    dev = remote.vulkan(0)
-    assert dev.exist
-    host = np.arange(5000, dtype="float32")
-    tensor = rt.tensor(host, dev)
-    assert (tensor.numpy() == host).all()
-    other = rt.empty(host.shape, "float32", dev)
-    tensor.copyto(other)
-    assert (other.numpy() == host).all()
-    print(dev.device_name == tvm.vulkan(0).device_name)
-    server.terminate()
-"""
-    assert run_python(code) == "True\n"

@@ -5,7 +5,18 @@ import pytest
 import tvm
 import tvm.runtime as rt
 
-DTYPES = ["float32", "float16", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool"]
+DTYPES = [
+    "float32",
+    "float16",
+    "float64",
+    "int8",
+    "uint8",
+    "int16",
+    "int32",
+    "int64",
+    "uint64",
+    "bool",
+]
 
 
 def property_of(dev, name):
@@ -106,6 +117,18 @@ def test_target_properties_are_those_of_the_device(dev):
         property_of(tvm.vulkan(1000), "device_name")
 
 
+def test_target_detection_fills_every_property(dev):
+    if tvm._RUNTIME_ONLY:
+        pytest.skip("needs TVM's compiler")
+    for detected in (tvm.target.Target.from_device(dev), tvm.target.Target.from_device("vulkan")):
+        for name in tvm.target.TargetKind.options_from_name("vulkan"):
+            if (value := property_of(dev, name)) is not None:
+                assert detected.attrs[name] == value, name
+        assert detected.attrs["max_threads_per_block"] == dev.max_threads_per_block
+    by_option = tvm.target.Target({"kind": "vulkan", "from_device": dev.index})
+    assert by_option.attrs["device_name"] == dev.device_name
+
+
 def test_failures_are_exceptions_that_say_why(dev):
     with pytest.raises(MemoryError, match=str(1 << 50)):
         rt.empty((1 << 50,), "uint8", dev)
@@ -122,3 +145,33 @@ def test_pinned_memory_by_its_scope(dev, rng):
     tensor = rt.empty((100,), "float32", dev, mem_scope="host")
     tensor.copyfrom(host)
     np.testing.assert_array_equal(tensor.numpy(), host)
+
+
+def aligned(host):
+    """The same numbers where TVM takes them by DLPack: at a multiple of 64 bytes."""
+    room = np.empty(host.nbytes + 64, "uint8")
+    start = -room.ctypes.data % 64
+    copy = room[start : start + host.nbytes].view(host.dtype).reshape(host.shape)
+    copy[...] = host
+    return copy
+
+
+def test_numpy_arrays_come_in_by_dlpack(dev, rng):
+    host = aligned(numbers(rng, (33, 16), "float32"))
+    tensor = rt.empty(host.shape, "float32", dev)
+    rt.from_dlpack(host).copyto(tensor)
+    np.testing.assert_array_equal(tensor.numpy(), host)
+
+
+def test_torch_tensors_come_in_by_dlpack(dev):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    host = torch.randn(33, 16)
+    tensor = rt.empty(tuple(host.shape), "float32", dev)
+    rt.from_dlpack(host).copyto(tensor)
+    np.testing.assert_array_equal(tensor.numpy(), host.numpy())
+    # Rows from the middle, which start behind their storage's first byte.
+    part = rt.empty((10, 16), "float32", dev)
+    rt.from_dlpack(host[5:15]).copyto(part)
+    np.testing.assert_array_equal(part.numpy(), host[5:15].numpy())
+    back = torch.from_dlpack(part.copyto(tvm.cpu()))
+    assert torch.equal(back, host[5:15])

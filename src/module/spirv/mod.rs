@@ -2,6 +2,7 @@
 //!
 //! The reader walks the whole module before it believes any of it, and no input makes it panic.
 
+mod float_controls;
 mod layout;
 mod module;
 mod reflect;
@@ -12,6 +13,7 @@ mod words;
 
 use std::fmt;
 
+pub use float_controls::{NAN_PRESERVE, without_nan_preserve};
 pub use reflect::read;
 pub use uniform::push_constants_to_uniform;
 pub(crate) use words::native_order;
@@ -26,6 +28,8 @@ pub struct Shader {
     pub capabilities: Vec<u32>,
     /// The SPIR-V extensions it declares.
     pub extensions: Vec<String>,
+    /// How the module was made, as its makers say (`OpModuleProcessed`).
+    pub processes: Vec<String>,
     /// Its compute entry points in order.
     pub entry_points: Vec<EntryPoint>,
 }

@@ -15,6 +15,7 @@ use crate::{Error, Result};
 pub(super) struct Tables<'a> {
     pub(super) capabilities: Vec<u32>,
     pub(super) extensions: Vec<String>,
+    pub(super) processes: Vec<String>,
     pub(super) entry_points: Vec<RawEntryPoint>,
     /// Execution modes: entry function, mode, operands.
     pub(super) modes: Vec<(u32, u32, &'a [u32])>,
@@ -101,6 +102,10 @@ impl<'a> Tables<'a> {
         match (instruction.op(), operands) {
             (Some(Op::Capability), [capability, ..]) => self.capabilities.push(*capability),
             (Some(Op::Extension), name) => self.extensions.push(text(name)?.0),
+            (Some(Op::ModuleProcessed), process) => {
+                let (process, _) = string(process)?;
+                self.processes.push(String::from_utf8_lossy(&process).into_owned());
+            }
             (Some(Op::EntryPoint), [model, function, rest @ ..]) => {
                 let (name, _) = text(rest)?;
                 if *model == ExecutionModel::GLCompute as u32 {

@@ -40,6 +40,7 @@ pub fn read(words: &[u32]) -> Result<Shader> {
         version: words.version(),
         capabilities: tables.capabilities,
         extensions: tables.extensions,
+        processes: tables.processes,
         entry_points,
     })
 }

@@ -4,6 +4,7 @@ TVM loads it by itself at `import tvm`. `python -m dlhal_tvm` says what was foun
 serves.
 """
 
-from ._load import _autoload, diagnose, library_path, serving
+from ._load import _autoload as _autoload
+from ._load import diagnose, library_path, serving
 
 __all__ = ["diagnose", "library_path", "serving"]

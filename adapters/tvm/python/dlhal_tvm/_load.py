@@ -39,11 +39,15 @@ def serving() -> str:
 def diagnose() -> str:
     """What serves, and the loader, drivers and devices that were found and left out."""
     served_by = {
-        "dlhal": lambda: f"dlhal {_function('dlhal.version')()} serves TVM's Vulkan devices.\n"
-        + _function("dlhal.diagnose")(),
+        "dlhal": lambda: (
+            f"dlhal {_function('dlhal.version')()} serves TVM's Vulkan devices.\n"
+            + _function("dlhal.diagnose")()
+        ),
         "tvm": lambda: "TVM's own Vulkan runtime serves; DLHAL_TVM=on puts dlhal in its place.",
-        "none": lambda: "No Vulkan runtime is loaded"
-        + ("; DLHAL_TVM=off keeps dlhal out." if _mode() == "off" else "."),
+        "none": lambda: (
+            "No Vulkan runtime is loaded"
+            + ("; DLHAL_TVM=off keeps dlhal out." if _mode() == "off" else ".")
+        ),
     }
     return served_by[serving()]()
 
@@ -59,6 +63,7 @@ def _autoload() -> None:
     from tvm.base import _RUNTIME_ONLY
 
     if not _RUNTIME_ONLY:
-        from . import codegen
+        from . import codegen, detect
 
         codegen.register()
+        detect.register()

@@ -1,11 +1,11 @@
-//! Switches and numbers in the environment.
+//! How variables of the environment are read: switches, numbers, and the switches of TVM.
 
 use std::ffi::OsString;
 use std::str::FromStr;
 
 /// The switch called `name`: `None` where it is not set, or set to something that is neither on nor
 /// off, which is added to `complaints`.
-pub(crate) fn read(
+pub(crate) fn switch(
     name: &str,
     lookup: impl Fn(&str) -> Option<OsString>,
     complaints: &mut Vec<String>,
@@ -36,4 +36,10 @@ pub(crate) fn number<T: FromStr>(
         complaints.push(format!("{name}={value} is ignored: use a whole number"));
     }
     number
+}
+
+/// The switch called `name`, as TVM reads its variables: any integer but zero is on.
+pub(crate) fn tvm_switch(name: &str, lookup: impl Fn(&str) -> Option<OsString>) -> bool {
+    let number = lookup(name).and_then(|value| value.to_string_lossy().trim().parse::<i64>().ok());
+    number.is_some_and(|number| number != 0)
 }
