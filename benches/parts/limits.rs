@@ -88,7 +88,7 @@ impl Limits {
         let most = self.device.properties().kernel.max_storage_buffer_range;
         let size = (SIZE as u64).min(most) / 16 * 16;
         let count = (size / 16) as u32;
-        let constants: Vec<u8> = [0, 0, count].into_iter().flat_map(u32::to_le_bytes).collect();
+        let constants: Vec<u8> = [0, count].into_iter().flat_map(u32::to_le_bytes).collect();
         for groups in [528, 1056, 2112, 4224, 8448, 16_896, 32_768] {
             let copy = self.recording(REPEATS, |commands| {
                 let whole = |buffer| BufferRange { buffer, offset: 0, size };
@@ -137,7 +137,7 @@ impl Limits {
                 spirv: &words.collect::<Vec<_>>(),
                 entry_point: "main",
                 bindings: &[storage(0), storage(1)],
-                push_constant_bytes: 12,
+                push_constant_bytes: 8,
                 required_subgroup_size: None,
             })
             .unwrap()

@@ -1,8 +1,9 @@
 //! Copies within a device by a kernel. Where the device is a card, its compute units move bytes
 //! several times as fast as its copy command does (H200: 1,850 GB/s against 380).
 //!
-//! The kernel writes whole vectors of 16 bytes; the few bytes before the first and after the last
-//! are left to the copy command, so neither source nor target is touched beyond the copy's bytes.
+//! The kernel writes whole vectors of 16 bytes, from the first place on at which a binding may
+//! begin; the few bytes before and after are left to the copy command. So no more of the target is
+//! bound than is written, and neither side is touched beyond the copy's bytes.
 
 use std::sync::Arc;
 
@@ -89,8 +90,8 @@ impl Shaders {
             })
         };
         Ok(Self {
-            aligned: make("dlhal_copy_aligned", ALIGNED, 12)?,
-            shifted: make("dlhal_copy_shifted", SHIFTED, 16)?,
+            aligned: make("dlhal_copy_aligned", ALIGNED, 8)?,
+            shifted: make("dlhal_copy_shifted", SHIFTED, 12)?,
             from,
             limits: device.properties().kernel.clone(),
         })
@@ -112,7 +113,7 @@ impl Shaders {
         let mut stages = Stages::NONE;
         for region in regions {
             let wanted = on_device && region.size >= self.from;
-            let Some(inner) = inner(region).filter(|_| wanted) else {
+            let Some(inner) = inner(region, &self.limits).filter(|_| wanted) else {
                 left.push(*region);
                 continue;
             };
@@ -144,10 +145,16 @@ fn skipped(region: &CopyRegion) -> Option<u64> {
         .then_some(region.src_offset % 4)
 }
 
-/// The part of a region that the kernel moves: whole vectors of the target, put together from words
-/// that lie in the region's source. `None` where there is none.
-fn inner(region: &CopyRegion) -> Option<CopyRegion> {
-    let mut before = region.dst_offset.next_multiple_of(VECTOR) - region.dst_offset;
+/// Bindings begin at multiples of this.
+fn binding_alignment(limits: &KernelLimits) -> u64 {
+    limits.storage_buffer_alignment.max(VECTOR)
+}
+
+/// The part of a region that the kernel moves: whole vectors of the target from where a binding may
+/// begin, put together from words that lie in the region's source. `None` where there is none.
+fn inner(region: &CopyRegion, limits: &KernelLimits) -> Option<CopyRegion> {
+    let alignment = binding_alignment(limits);
+    let mut before = region.dst_offset.next_multiple_of(alignment) - region.dst_offset;
     let moved = |bytes| CopyRegion {
         src_offset: region.src_offset + bytes,
         dst_offset: region.dst_offset + bytes,
@@ -157,7 +164,7 @@ fn inner(region: &CopyRegion) -> Option<CopyRegion> {
     let skipped = skipped(&moved(before)).unwrap_or(0);
     if before < skipped {
         // The word that the first byte lies in would begin before the source.
-        before += VECTOR;
+        before += alignment;
     }
     let rest = moved(before);
     // The word that the last byte lies in must end within the source.
@@ -186,9 +193,7 @@ struct Part {
     target: (u64, u64),
     /// The first word or vector of the source to read, as the shader counts.
     source_first: u32,
-    /// The first vector of the target to write.
-    target_first: u32,
-    /// Vectors.
+    /// Vectors; all that is bound of the target.
     count: u32,
     /// For the shifted kernel: bytes of the first word that come before the source.
     skipped: Option<u32>,
@@ -198,7 +203,7 @@ struct Part {
 impl Part {
     /// The shader's push constants.
     fn constants(&self) -> Vec<u8> {
-        let common = [self.source_first, self.target_first, self.count];
+        let common = [self.source_first, self.count];
         let skipped_bits = self.skipped.map(|bytes| 8 * bytes);
         common.into_iter().chain(skipped_bits).flat_map(u32::to_le_bytes).collect()
     }
@@ -206,18 +211,18 @@ impl Part {
 
 /// The dispatches that move an inner part, each within what the device can bind and start at once.
 fn parts<'a>(whole: &'a CopyRegion, limits: &'a KernelLimits) -> impl Iterator<Item = Part> + 'a {
-    let alignment = limits.storage_buffer_alignment.max(VECTOR);
+    let alignment = binding_alignment(limits);
     // Counts and places in the shaders have 32 bits.
     let range = limits.max_storage_buffer_range.min(u64::from(u32::MAX));
-    // Before the first vector up to `alignment` bytes are bound, after the last up to a word.
-    let most = (range.saturating_sub(alignment + 4) / VECTOR * VECTOR).max(VECTOR);
+    // Of the source up to `alignment` bytes before and a word after are bound as well. The next part
+    // of the target begins where a binding may.
+    let most = (range.saturating_sub(alignment + 4) / alignment * alignment).max(alignment);
     let skipped = skipped(whole);
     let part = move |done: u64| {
         let size = most.min(whole.size - done);
         let source = whole.src_offset + done;
         let target = whole.dst_offset + done;
-        let (source_base, target_base) =
-            (source / alignment * alignment, target / alignment * alignment);
+        let source_base = source / alignment * alignment;
         let (source_unit, source_end) = match skipped {
             None => (VECTOR, source + size),
             Some(skipped) => (4, (source - skipped + size) + if skipped > 0 { 4 } else { 0 }),
@@ -227,9 +232,8 @@ fn parts<'a>(whole: &'a CopyRegion, limits: &'a KernelLimits) -> impl Iterator<I
         let most_groups = MOST_GROUPS.min(u64::from(limits.max_workgroup_count[0]));
         Part {
             source: (source_base, source_end - source_base),
-            target: (target_base, target + size - target_base),
+            target: (target, size),
             source_first: ((source - source_base) / source_unit) as u32,
-            target_first: ((target - target_base) / VECTOR) as u32,
             count: vectors as u32,
             skipped: skipped.map(|bytes| bytes as u32),
             groups: vectors.div_ceil(per_group).min(most_groups) as u32,
@@ -266,7 +270,7 @@ mod tests {
         let source = &source[bound(part.source)];
         let target = &mut target[bound(part.target)];
         for i in 0..part.count as usize {
-            let to = 16 * (part.target_first as usize + i);
+            let to = 16 * i;
             let from = match part.skipped {
                 None => 16 * (part.source_first as usize + i),
                 Some(skipped) => {
@@ -292,13 +296,13 @@ mod tests {
                     let place = |offset: u64| offset as usize..(offset + size) as usize;
                     expected[place(region.dst_offset)]
                         .copy_from_slice(&source[place(region.src_offset)]);
-                    let inner = inner(&region);
+                    let inner = inner(&region, &limits);
                     let edges = match &inner {
                         Some(inner) => edges(&region, inner).collect(),
                         None => vec![region],
                     };
-                    assert!(inner.is_none() || edges.iter().map(|e| e.size).sum::<u64>() < 50);
-                    assert!(inner.is_some() || size < 50);
+                    let most_left = binding_alignment(&limits) + 20;
+                    assert!(edges.iter().map(|edge| edge.size).sum::<u64>() <= most_left);
                     for part in inner.iter().flat_map(|inner| parts(inner, &limits)) {
                         run(&part, &source, &mut target, &limits);
                     }
@@ -317,8 +321,9 @@ mod tests {
     fn words_outside_the_source_are_not_read() {
         for (src, dst) in (0..16).flat_map(|src| (0..16).map(move |dst| (src, dst))) {
             let region = region(1024 + src, 2048 + dst, 500);
-            let inner = inner(&region).unwrap();
-            for part in parts(&inner, &limits(16, 256, 7)) {
+            let limits = limits(16, 256, 7);
+            let inner = inner(&region, &limits).unwrap();
+            for part in parts(&inner, &limits) {
                 let first = match part.skipped {
                     None => part.source.0 + 16 * u64::from(part.source_first),
                     Some(_) => part.source.0 + 4 * u64::from(part.source_first),
@@ -333,17 +338,16 @@ mod tests {
     #[test]
     fn a_copy_larger_than_what_can_be_bound_goes_in_parts_that_join() {
         let limits = limits(256, 1 << 27, 65_535);
-        let whole = region(48, 16, 5 << 30);
+        let whole = region(48, 256, 5 << 30);
         let parts: Vec<_> = parts(&whole, &limits).collect();
         assert_eq!(parts.len(), 41);
-        let place = |part: &Part| part.target.0 + 16 * u64::from(part.target_first);
-        let mut next = 16;
+        let mut next = 256;
         for part in &parts {
-            assert_eq!(place(part), next);
-            next += 16 * u64::from(part.count);
+            assert_eq!(part.target, (next, 16 * u64::from(part.count)));
+            next += part.target.1;
             assert!(part.source.1 <= 1 << 27 && part.target.1 <= 1 << 27);
             assert!(u64::from(part.groups) <= MOST_GROUPS);
         }
-        assert_eq!(next, 16 + (5 << 30));
+        assert_eq!(next, 256 + (5 << 30));
     }
 }

@@ -6,7 +6,6 @@ layout(set = 0, binding = 0) readonly buffer Source { uint source[]; };
 layout(set = 0, binding = 1) writeonly buffer Target { uvec4 target[]; };
 layout(push_constant) uniform Range {
     uint source_first;
-    uint target_first;
     uint count;
     // Bits of the first word that come before the first byte: 0, 8, 16 or 24.
     uint skipped;
@@ -21,6 +20,6 @@ void main() {
             uvec4 next = uvec4(words.yzw, source[from + 4]);
             words = (words >> range.skipped) | (next << (32 - range.skipped));
         }
-        target[range.target_first + i] = words;
+        target[i] = words;
     }
 }

@@ -17,13 +17,13 @@ fn copy_kernels(call: &KernelCall<'_>) -> Result<()> {
         .map(|word| u32::from_le_bytes(word.try_into().unwrap()) as usize)
         .collect();
     let (from, skipped) = match (call.name, &words[..]) {
-        ("dlhal_copy_aligned", &[from, _, _]) => (16 * from, 0),
-        ("dlhal_copy_shifted", &[from, _, _, bits]) => (4 * from, bits / 8),
+        ("dlhal_copy_aligned", &[from, _]) => (16 * from, 0),
+        ("dlhal_copy_shifted", &[from, _, bits]) => (4 * from, bits / 8),
         _ => return Ok(()),
     };
-    let (to, size) = (16 * words[1], 16 * words[2]);
+    let size = 16 * words[1];
     let bytes = call.read(0)?;
-    call.write(1, to as u64, &bytes[from + skipped..from + skipped + size])
+    call.write(1, 0, &bytes[from + skipped..from + skipped + size])
 }
 
 fn rig(copy_kernel: Option<bool>, options: Options) -> Rig {
