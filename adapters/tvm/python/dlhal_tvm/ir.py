@@ -96,11 +96,12 @@ def buffer_key(buffer) -> int:
     return key(buffer.data if type(buffer).__name__ == "Buffer" else buffer)
 
 
-def declared_key(statement) -> int:
-    """What names the memory that a DeclBuffer gives another name."""
+def declared_key(statement):
+    """What names the memory that a DeclBuffer gives another name; None where it is computed."""
     data = getattr(statement, "data", None)
     if data is None:
         return buffer_key(statement.buffer)
-    if type(data).__name__ == "Call" and data.args:
-        data = data.args[0]
-    return key(data)
+    called = operator(data)
+    if called is not None and called[0] == "buffer_data":
+        data = called[1][0]
+    return key(data) if kind(data) == "Var" else None
