@@ -3,6 +3,8 @@
 Nodes are told apart by their classes' names, as the classes themselves move between modules.
 """
 
+import functools
+
 from . import dtypes
 
 # Operators that are calls in some releases and nodes in others, by one name.
@@ -52,6 +54,19 @@ def dtype_text(node) -> str:
 
 def dtype(node) -> dtypes.DType:
     return dtypes.parse(dtype_text(node))
+
+
+@functools.cache
+def round_is_called_as_c_does() -> bool:
+    """Whether TVM's `round`, halves to even, arrives as C's of that name, halves away from zero.
+
+    Releases before 0.27 make it so for targets without a rule of their own. What the author of a
+    kernel calls by C's name cannot be told from it there.
+    """
+    import tvm
+
+    release = tuple(int(part) for part in tvm.__version__.split(".")[:2])
+    return release < (0, 27)
 
 
 def pointer(var):

@@ -17,7 +17,7 @@ OP = {
     "ConvertFToS": 110, "ConvertSToF": 111, "ConvertUToF": 112, "UConvert": 113, "SConvert": 114,
     "FConvert": 115, "Bitcast": 124, "UMulExtended": 151, "SNegate": 126, "FNegate": 127,
     "IAdd": 128, "FAdd": 129, "ISub": 130, "FSub": 131, "IMul": 132, "FMul": 133, "UDiv": 134,
-    "SDiv": 135, "FDiv": 136, "UMod": 137, "SRem": 138, "LogicalEqual": 164,
+    "SDiv": 135, "FDiv": 136, "UMod": 137, "LogicalEqual": 164,
     "LogicalNotEqual": 165, "LogicalOr": 166, "LogicalAnd": 167, "LogicalNot": 168, "Select": 169,
     "IEqual": 170, "INotEqual": 171, "UGreaterThan": 172, "SGreaterThan": 173,
     "UGreaterThanEqual": 174, "SGreaterThanEqual": 175, "ULessThan": 176, "SLessThan": 177,
