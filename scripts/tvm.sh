@@ -38,7 +38,7 @@ wheel() {
     python=$(venv "$oldest")
     rm -rf "$wheels"
     "$python" -m pip -q --disable-pip-version-check wheel --no-build-isolation --no-deps \
-        -w "$wheels" "-Ccmake.build-type=$1" "$root/adapters/tvm"
+        -w "$wheels" "--config-settings=cmake.build-type=$1" "$root/adapters/tvm"
 }
 
 case ${1:-} in

@@ -20,18 +20,7 @@ inline void check(DlhalStatus status) {
  */
 void report(DlhalStatus status) noexcept;
 
-/** A text of the library, by one of its (buffer, capacity, needed) functions. */
-template <typename Get>
-std::string text(Get get) {
-    size_t needed = 0;
-    check(get(nullptr, 0, &needed));
-    std::string text(needed, '\0');
-    check(get(&text[0], needed, nullptr));
-    text.resize(needed - 1); /* without the terminating zero */
-    return text;
-}
-
-/** Bytes of the library, likewise. */
+/** Bytes of the library, by one of its (buffer, capacity, needed) functions. */
 template <typename Get>
 std::string bytes(Get get) {
     size_t needed = 0;
@@ -39,6 +28,14 @@ std::string bytes(Get get) {
     std::string bytes(needed, '\0');
     check(get(&bytes[0], needed, nullptr));
     return bytes;
+}
+
+/** A text of the library, likewise, without its terminating zero. */
+template <typename Get>
+std::string text(Get get) {
+    std::string text = bytes(get);
+    text.pop_back();
+    return text;
 }
 
 }  // namespace dlhal_tvm

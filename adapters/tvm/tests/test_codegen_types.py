@@ -134,7 +134,8 @@ def test_reductions_of_every_type(dtype, target, dev, rng):
 
 
 SCALARS = [("int32", -7), ("int64", -(1 << 40)), ("uint32", 1 << 31), ("float32", 1.5),
-           ("bool", True), ("int8", -3), ("uint8", 200), ("int16", -300)]  # fmt: skip
+           ("float16", -2.5), ("float64", 7.0), ("bool", True), ("int8", -3), ("uint8", 200),
+           ("int16", -300), ("uint16", 60_000)]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype, value", SCALARS)
@@ -161,6 +162,14 @@ def test_more_scalars_than_push_constants_hold_go_into_a_uniform_buffer(target, 
     compiled(mod, target)(*values, y)
     total = sum(v * (k + 1) for k, v in enumerate(values))
     np.testing.assert_array_equal(y.numpy(), total + np.arange(64))
+
+
+def test_scalars_of_float16_in_a_uniform_buffer(target, dev):
+    scalars = [te.var(f"s{k}", "float16") for k in range(80)]
+    out = te.compute((64,), lambda i: sum(scalars) + i.astype("float16"), "out")
+    y = on_device(dev, np.zeros(64, "float16"))
+    compiled(scheduled_with(out, scalars), target)(*[float(k % 4) for k in range(80)], y)
+    np.testing.assert_array_equal(y.numpy(), 120 + np.arange(64))
 
 
 def scheduled_with(out, scalars):
@@ -205,7 +214,9 @@ def test_a_grid_in_three_dimensions(target, dev):
     np.testing.assert_array_equal(y.numpy(), z * 1000 + y_ * 100 + x * 10 + t)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "float64", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float16", "int8", "uint8", "int16", "uint16", "float64", "bool"]
+)
 @pytest.mark.parametrize("lanes", [2, 3, 4, 8])
 def test_vectorised_loads_and_stores(dtype, lanes, target, dev, rng):
     n = 96 * lanes

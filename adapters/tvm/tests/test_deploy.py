@@ -117,3 +117,12 @@ def test_a_workspace_that_does_not_fit_is_an_exception(dev, target):
         main(x, y, 1 << 40)
     main(x, y, 3)
     np.testing.assert_array_equal(y.numpy(), np.full(64, 4, "float32"))
+
+
+def test_kernels_are_saved_where_tvms_variable_says(target, tmp_path, monkeypatch):
+    monkeypatch.setenv("TVM_VULKAN_DEBUG_SHADER_SAVEPATH", str(tmp_path / "shaders"))
+    tvm.compile(Add, target=target)
+    saved = {path.suffix: path for path in (tmp_path / "shaders").iterdir()}
+    assert saved.keys() == {".spv", ".txt"}
+    assert saved[".spv"].read_bytes()[:4] == bytes([0x03, 0x02, 0x23, 0x07])
+    assert "blockIdx.x" in saved[".txt"].read_text()

@@ -27,7 +27,7 @@ _FLOAT_OPS = {"add": "FAdd", "sub": "FSub", "mul": "FMul", "div": "FDiv"}
 _INT_OPS = {"add": "IAdd", "sub": "ISub", "mul": "IMul", "and": "BitwiseAnd", "or": "BitwiseOr",
             "xor": "BitwiseXor", "shl": "ShiftLeftLogical"}  # fmt: skip
 _SIGNED_OPS = {"div": "SDiv", "shr": "ShiftRightArithmetic"}
-_UNSIGNED_OPS = {"div": "UDiv", "rem": "UMod", "shr": "ShiftRightLogical"}
+_UNSIGNED_OPS = {"div": "UDiv", "shr": "ShiftRightLogical"}
 # Results that may leave the range of fewer than 32 bits.
 _GROWING = {"add", "sub", "mul", "shl", "div"}
 _COMPARE = {
@@ -98,14 +98,15 @@ class Builder:
 
     def each(self, op, dtype, *operands, narrow=False):
         type_id = self.type(dtype, narrow)
-        lanes = tuple(self.writer.value(op, type_id, *ids) for ids in zip(*map(_lanes, operands)))
+        rows = zip(*map(_lanes, operands), strict=True)
+        lanes = tuple(self.writer.value(op, type_id, *ids) for ids in rows)
         return Value(dtype.of_lanes(len(lanes)), lanes, narrow)
 
     def glsl(self, name, *operands):
         dtype = operands[0].dtype
         type_id = self.type(dtype)
-        lanes = tuple(self.writer.glsl(name, type_id, *ids) for ids in zip(*map(_lanes, operands)))
-        return Value(dtype, lanes)
+        rows = zip(*map(_lanes, operands), strict=True)
+        return Value(dtype, tuple(self.writer.glsl(name, type_id, *ids) for ids in rows))
 
     def lane(self, value, index):
         return Value(value.dtype.scalar, (value.lanes[index],), value.narrow)
@@ -236,12 +237,12 @@ class Builder:
     def floor_div(self, a, b):
         if a.dtype.kind == "f":
             return self.glsl("Floor", self.div(a, b))
+        a, b = self.alike(a, b)
         quotient = self.div(a, b)
         if a.dtype.kind == "u":
             return quotient
         zero = self.constant(a.dtype, 0, quotient.narrow)
-        a, b = self.alike(a, b)
-        rest = self.remainder(a, b)
+        rest = self._less_multiple(a, quotient, b)
         one_less = self.sub(quotient, self.constant(a.dtype, 1, quotient.narrow))
         return self.select(self._rounds_up(rest, b, zero), one_less, quotient)
 
@@ -249,18 +250,24 @@ class Builder:
         if a.dtype.kind == "f":
             return self.sub(a, self.mul(self.glsl("Floor", self.div(a, b)), b))
         a, b = self.alike(a, b)
-        rest = self.remainder(a, b)
+        rest = self.rest(a, b)
         if a.dtype.kind == "u":
             return rest
         zero = self.constant(a.dtype, 0, rest.narrow)
         return self.select(self._rounds_up(rest, b, zero), self.add(rest, b), rest)
 
-    def remainder(self, a, b):
-        """What a division toward zero leaves. Vulkan leaves SPIR-V's own remainder undefined where
-        an operand is negative."""
+    def rest(self, a, b):
+        """Of integers, what a division toward zero leaves, with the sign of `a`."""
+        a, b = self.alike(a, b)
         if a.dtype.kind == "u":
-            return self.binary("rem", a, b)
-        return self.sub(a, self.mul(self.div(a, b), b))
+            return self.each("UMod", a.dtype, a, b)
+        # Vulkan leaves SRem undefined where an operand is negative.
+        return self._less_multiple(a, self.div(a, b), b)
+
+    def _less_multiple(self, a, quotient, b):
+        """a - quotient · b, which is no greater than `a` or `b`."""
+        product = self.each("IMul", a.dtype, quotient, b, narrow=a.narrow)
+        return self.each("ISub", a.dtype, a, product, narrow=a.narrow)
 
     def _rounds_up(self, rest, divisor, zero):
         """Whether a division toward zero rounded up, so that the floor is one less."""

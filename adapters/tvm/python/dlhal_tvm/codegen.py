@@ -1,6 +1,9 @@
 """`target.build.vulkan` for a TVM whose wheel was built without it."""
 
+import os
+import re
 import sys
+from pathlib import Path
 
 from . import kernel, module_bytes
 from .device import Device
@@ -10,6 +13,7 @@ from .errors import CompileError
 _NESTING = 10_000
 
 _BUILD = "target.build.vulkan"
+_SAVE_PATH = "TVM_VULKAN_DEBUG_SHADER_SAVEPATH"
 _LOAD = "ffi.Module.load_from_bytes.vulkan"
 _LAUNCH_PARAMS = ("tirx.kernel_launch_params", "tir.kernel_launch_params")
 
@@ -37,7 +41,9 @@ def compile_module(mod, target) -> bytes:
         attributes = dict(function.attrs)
         name = str(attributes.get("global_symbol", variable.name_hint))
         tags = next((attributes[key] for key in _LAUNCH_PARAMS if key in attributes), ())
-        kernels.append((name, _compiled(function, name, device), [str(tag) for tag in tags]))
+        shader = _compiled(function, name, device)
+        _save(function, name, shader)
+        kernels.append((name, shader, [str(tag) for tag in tags]))
     return module_bytes.write(kernels)
 
 
@@ -53,6 +59,15 @@ def _compiled(function, name, device):
         raise CompileError(f"kernel `{name}`: {what}; report it with the kernel's IR") from error
     finally:
         sys.setrecursionlimit(limit)
+
+
+def _save(function, name, shader):
+    """Writes the kernel's IR and SPIR-V where TVM's variable asks for it."""
+    if folder := os.environ.get(_SAVE_PATH):
+        path = Path(folder) / re.sub(r"[^\w.-]", "_", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name(path.name + ".txt").write_text(str(function))
+        path.with_name(path.name + ".spv").write_bytes(shader.spirv)
 
 
 def _vectorized(mod):

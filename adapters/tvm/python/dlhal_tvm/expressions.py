@@ -12,6 +12,7 @@ _ARITHMETIC = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}
 _COMPARE = {"EQ": "eq", "NE": "ne", "LT": "lt", "LE": "le", "GT": "gt", "GE": "ge"}
 _BITS = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "shift_left": "shl",
          "shift_right": "shr"}  # fmt: skip
+_SHIFTS = ("shift_left", "shift_right")
 # Their low 32 bits depend on nothing but the low 32 bits of their operands.
 _MODULAR = ("Add", "Sub", "Mul")
 
@@ -114,20 +115,22 @@ class Expressions:
         return self.b.binary(op, a, b)
 
     def on_Mod(self, node):
+        if ir.dtype(node).kind == "f":
+            return self.function("fmod", "truncmod", [node.a, node.b])
+        return self.b.rest(*self.divided(node))
+
+    def divided(self, node):
+        """The operands of a division, in 32 bits where the quotient has no more."""
         a, b = self.value(node.a), self.value(node.b)
-        if a.dtype.kind == "f":
-            quotient = self.b.glsl("Trunc", self.b.div(a, b))
-            return self.b.sub(a, self.b.mul(quotient, b))
-        return self.b.remainder(a, b)
+        if a.narrow and b.narrow and not self.ranges.quotient_fits_int32(node):
+            return self.b.widen(a), self.b.widen(b)
+        return a, b
 
     def on_FloorDiv(self, node):
-        a, b = self.value(node.a), self.value(node.b)
-        if a.narrow and b.narrow and not self.fits(node, a.dtype):
-            a, b = self.b.widen(a), self.b.widen(b)
-        return self.b.floor_div(a, b)
+        return self.b.floor_div(*self.divided(node))
 
     def on_FloorMod(self, node):
-        return self.b.floor_mod(self.value(node.a), self.value(node.b))
+        return self.b.floor_mod(*self.divided(node))
 
     def on_Min(self, node):
         return self.b.minimum(self.value(node.a), self.value(node.b))
@@ -197,7 +200,10 @@ class Expressions:
         return self.memory.load(ir.buffer_of(node), self.index(node))
 
     def on_Ramp(self, node):
-        return self.ramp(self.value(node.base), self.value(node.stride), ir.dtype(node).lanes)
+        base, stride = self.value(node.base), self.value(node.stride)
+        if not self.ranges.ramp_fits_int32(node):
+            base, stride = self.b.widen(base), self.b.widen(stride)
+        return self.ramp(base, stride, ir.dtype(node).lanes)
 
     def ramp(self, base, stride, lanes):
         base, stride = self.b.alike(base, stride)
@@ -224,17 +230,21 @@ class Expressions:
     def call(self, node, name, operands):
         if name in ("call_pure_extern", "call_extern", "call_intrin", "call_pure_intrin"):
             name, operands = str(operands[0].value), operands[1:]
-            known = _without_suffix(name)
-            return self.function(known, name, operands)
+            return self.function(_known_as(name), name, operands)
         special = _CALLS.get(name)
         if special is not None:
             return special(self, node, operands)
         if name in _BITS:
             a, b = self.value(operands[0]), self.value(operands[1])
-            if name == "shift_left" and not self.fits(node, a.dtype):
+            if name in _SHIFTS and not self.shifts_in_32_bits(name, node, operands[1]):
                 a, b = self.b.widen(a), self.b.widen(b)
             return self.shifted(_BITS[name], a, b)
         return self.function(name, name, operands)
+
+    def shifts_in_32_bits(self, name, node, count):
+        """Whether a shift of 64 bits that are held in 32 can be done in those."""
+        fits = name == "shift_right" or self.fits(node, ir.dtype(node))
+        return fits and self.ranges.of(count)[1] < 32
 
     def shifted(self, op, a, b):
         """Shifts take a count of another type."""
@@ -247,10 +257,11 @@ class Expressions:
         values = [self.b.widen(self.value(o)) for o in operands] if not unknown else []
         result = self.functions.call(name, values) if values else None
         if result is None:
-            types = ", ".join(str(value.dtype) for value in values) or "pointers"
+            types = "pointers" if unknown else ", ".join(str(value.dtype) for value in values)
             refuse(
-                f"the intrinsic `{spelled}` of {types} is not to be had on Vulkan devices",
-                "express it by functions that are, or run the operator on another target",
+                f"the intrinsic `{spelled}` of {types or 'nothing'} is not to be had on Vulkan "
+                "devices",
+                _remedy(spelled),
             )
         return result
 
@@ -281,6 +292,14 @@ class Expressions:
         return self.b.constant(ir.dtype(node), low | high << 32)
 
 
+def _remedy(name):
+    if name.startswith("tvm_warp_"):
+        return "use a target with thread_warp_size=1"
+    if "atomic" in name.lower():
+        return "let one thread write each element, or run the operator on another target"
+    return "express it by functions that are, or run the operator on another target"
+
+
 def _operands(node):
     operator = ir.operator(node)
     if operator is not None:
@@ -290,9 +309,10 @@ def _operands(node):
     return [x for x in found if hasattr(x, "__chandle__")]
 
 
-def _without_suffix(name):
-    """C's name of a function less the letter that says float."""
-    return name[:-1] if name.endswith("f") and name not in ("erf", "isinf") else name
+def _known_as(name):
+    """What a function of C is called here: its name less the letter that says float."""
+    stem = name[:-1] if name.endswith("f") and name not in ("erf", "isinf") else name
+    return "round_away" if stem == "round" and not ir.round_is_called_as_c_does() else stem
 
 
 _E = Expressions

@@ -561,6 +561,13 @@ class Functions:
     def round_even(self, x):
         return self._b.glsl("RoundEven", x)
 
+    def round_away(self, x):
+        b = self._b
+        whole = b.glsl("Trunc", x)
+        beyond = self._is("ge", self._abs(b.sub(x, whole)), 0.5)
+        away = b.add(whole, self._with_sign_of(self._k(x, 1.0), x))
+        return b.select(beyond, away, whole)
+
     def fabs(self, x):
         return self._abs(x)
 
@@ -737,7 +744,8 @@ _BY_NAME = {
     "cosh": _F.cosh, "asinh": _F.asinh, "acosh": _F.acosh, "atanh": _F.atanh, "sin": _F.sin,
     "cos": _F.cos, "tan": _F.tan, "asin": _F.asin, "acos": _F.acos, "atan": _F.atan,
     "atan2": _F.atan2, "floor": _F.floor, "ceil": _F.ceil, "trunc": _F.trunc,
-    "round": _F.round_even, "nearbyint": _F.round_even, "rint": _F.round_even, "fma": _F.fma,
+    "round": _F.round_even, "nearbyint": _F.round_even, "rint": _F.round_even,
+    "round_away": _F.round_away, "fma": _F.fma,
     "copysign": _F.copysign, "fmod": _F.fmod, "ldexp": _F.ldexp, "hypot": _F.hypot,
     "nextafter": _F.nextafter,
 }  # fmt: skip

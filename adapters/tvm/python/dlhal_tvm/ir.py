@@ -3,6 +3,8 @@
 Nodes are told apart by their classes' names, as the classes themselves move between modules.
 """
 
+import functools
+
 from . import dtypes
 
 # Operators that are calls in some releases and nodes in others, by one name.
@@ -54,6 +56,19 @@ def dtype(node) -> dtypes.DType:
     return dtypes.parse(dtype_text(node))
 
 
+@functools.cache
+def round_is_called_as_c_does() -> bool:
+    """Whether TVM's `round`, halves to even, arrives as C's of that name, halves away from zero.
+
+    Releases before 0.27 make it so for targets without a rule of their own. What the author of a
+    kernel calls by C's name cannot be told from it there.
+    """
+    import tvm
+
+    release = tuple(int(part) for part in tvm.__version__.split(".")[:2])
+    return release < (0, 27)
+
+
 def pointer(var):
     """The element type's text and the scope that a pointer variable has; None for a number."""
     for attribute in ("ty", "type_annotation"):
@@ -96,11 +111,12 @@ def buffer_key(buffer) -> int:
     return key(buffer.data if type(buffer).__name__ == "Buffer" else buffer)
 
 
-def declared_key(statement) -> int:
-    """What names the memory that a DeclBuffer gives another name."""
+def declared_key(statement):
+    """What names the memory that a DeclBuffer gives another name; None where it is computed."""
     data = getattr(statement, "data", None)
     if data is None:
         return buffer_key(statement.buffer)
-    if type(data).__name__ == "Call" and data.args:
-        data = data.args[0]
-    return key(data)
+    called = operator(data)
+    if called is not None and called[0] == "buffer_data":
+        data = called[1][0]
+    return key(data) if kind(data) == "Var" else None

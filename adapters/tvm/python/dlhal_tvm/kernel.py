@@ -5,11 +5,11 @@ from typing import NamedTuple
 from . import ir, module_bytes
 from .builder import Builder, Value
 from .device import MIN_GRID_LIMIT
-from .dtypes import INT32, UINT32
+from .dtypes import FLOAT16, INT32, UINT32
 from .errors import refuse
 from .expressions import Expressions
-from .memory import Memory
-from .ranges import INT32_MAX, Ranges
+from .memory import Memory, refuse_pointer
+from .ranges import INT32_MAX, INT32_MIN, Ranges
 from .spirv import BUILT_IN, Writer
 
 # The shader's flags: the scalars are in a uniform buffer.
@@ -17,6 +17,12 @@ UNIFORM_SCALARS = 1
 
 # Bytes from one scalar to the next, whatever their types.
 _SCALAR_STRIDE = 8
+
+# What float16 needs there.
+_HALVES = {
+    "PushConstant": "StoragePushConstant16",
+    "Uniform": "UniformAndStorageBuffer16BitAccess",
+}
 
 # What the launcher looks for: a grid (x, y, 1) may be launched as (⌈x/k⌉, y, k).
 GRID_FOLD_MARK = "dlhal.grid_fold x z"
@@ -28,6 +34,10 @@ _SEMANTICS_ACQUIRE_RELEASE = 0x8
 _SEMANTICS_UNIFORM_MEMORY = 0x40
 _SEMANTICS_WORKGROUP_MEMORY = 0x100
 _SCOPE_WORKGROUP = 2
+
+# Calls that some releases have in the place of statements.
+_EXITS = {"thread_return": "on_Return", "ret": "on_Return", "break_loop": "on_Break",
+          "continue_loop": "on_Continue"}  # fmt: skip
 
 # Attributes whose meaning goes beyond a hint to schedules.
 _REFUSED_ATTRIBUTES = ("virtual_thread", "async_scope", "async_commit_queue_scope",
@@ -110,6 +120,8 @@ class _Kernel:
             self.writer.decorate(variable, "DescriptorSet", 0)
             self.writer.decorate(variable, "Binding", self.memory.argument_count)
         self.writer.name(variable, "scalars")
+        if FLOAT16 in map(ir.dtype, scalars):
+            self.b.need(_HALVES[storage_class], "a scalar of float16")
         for index, (param, member) in enumerate(zip(scalars, members)):
             pointer = self.writer.pointer(storage_class, member)
             at = self.writer.value("AccessChain", pointer, variable, self.b.u32(index).id)
@@ -121,8 +133,6 @@ class _Kernel:
         dtype = ir.dtype(param)
         if dtype.kind == "b":
             return self.b.type(UINT32)
-        if dtype.kind == "f" and dtype.bits == 16:
-            self.writer.capability("StoragePushConstant16")
         return self.b.type(dtype)
 
     def scalar(self, param, loaded):
@@ -233,10 +243,7 @@ class _Kernel:
 
     def on_Bind(self, node):
         if ir.pointer(node.var) is not None:
-            refuse(
-                f"the pointer `{node.var.name}` is computed in the kernel",
-                "index the buffer instead",
-            )
+            refuse_pointer(node.var.name)
         self.ranges.bind(node.var, *self.ranges.of(node.value))
         self.expressions.bind(node.var, self.expressions.value(node.value))
 
@@ -253,12 +260,10 @@ class _Kernel:
         name, operands = operator
         if name == "tvm_storage_sync":
             self.barrier(str(operands[0].value))
-        elif name in ("thread_return", "ret"):
-            self.on_Return(node)
+        elif name in _EXITS:
+            getattr(self, _EXITS[name])(node)
         elif name in ("assume", "prefetch", "tvm_kill"):
             return
-        elif name in ("break_loop", "continue_loop"):
-            (self.on_Break if name == "break_loop" else self.on_Continue)(node)
         else:
             self.expressions.value(node.value)
 
@@ -405,18 +410,18 @@ class _Kernel:
 
     def on_For(self, node):
         variable = node.loop_var
-        low, _ = self.ranges.of(node.min)
-        _, extent_high = self.ranges.of(node.extent)
-        _, high = self.ranges.of(node.min)
+        low, high = self.ranges.of(node.min)
+        extent_low, extent_high = self.ranges.of(node.extent)
         step = getattr(node, "step", None)
         self.ranges.bind(variable, low, max(high + extent_high - 1, low))
         # One more than the last value must be held, too, and each step beyond it.
         step_high = 1 if step is None else self.ranges.of(step)[1]
-        narrow = ir.dtype(variable).bits == 64 and (
-            low >= -INT32_MAX and high + extent_high - 1 + step_high <= INT32_MAX
-        )
+        beyond = high + max(extent_high - 1, 0) + step_high
+        narrow = ir.dtype(variable).bits == 64 and INT32_MIN <= low and beyond <= INT32_MAX
         begin = self.loop_value(node.min, variable, narrow)
-        extent = self.loop_value(node.extent, variable, narrow)
+        # Where it ends is held in as few bits only if that is not far below where it begins.
+        no_turns = narrow and low + extent_low < INT32_MIN
+        extent = self.loop_value(node.extent, variable, narrow, at_least_0=no_turns)
         end = self.b.add(begin, extent)
         if step is None:
             stride = self.b.constant(ir.dtype(variable), 1, narrow)
@@ -453,8 +458,10 @@ class _Kernel:
         fits = ir.dtype(variable).bits == 64 and self.ranges.fits_int32(variable)
         return self.b.low(index) if fits else index
 
-    def loop_value(self, node, variable, narrow):
+    def loop_value(self, node, variable, narrow, at_least_0=False):
         value = self.b.cast(self.expressions.value(node), ir.dtype(variable))
+        if at_least_0:
+            value = self.b.maximum(value, self.b.constant(value.dtype, 0, value.narrow))
         return self.b.low(value) if narrow else self.b.widen(value)
 
     def block_here(self):
@@ -507,18 +514,20 @@ def _no_predicate(node):
 
 def _leaves(body):
     """Whether a thread may leave the loop on its own."""
-    return any(ir.kind(node) in ("Break", "Continue", "Return", "While") for node in _nested(body))
+    return any(
+        ir.kind(node) in ("Break", "Continue", "Return", "While") or _called(node) in _EXITS
+        for node in _nested(body)
+    )
+
+
+def _called(node):
+    """The name of the operator that the statement calls for its effect, or None."""
+    operator = ir.operator(node.value) if ir.kind(node) == "Evaluate" else None
+    return None if operator is None else operator[0]
 
 
 def _is_warp_barrier(node):
-    if ir.kind(node) != "Evaluate":
-        return False
-    operator = ir.operator(node.value)
-    return (
-        operator is not None
-        and operator[0] == "tvm_storage_sync"
-        and str(operator[1][0].value) == "warp"
-    )
+    return _called(node) == "tvm_storage_sync" and str(node.value.args[0].value) == "warp"
 
 
 def _is_stepwise(body):

@@ -53,6 +53,8 @@ class Memory:
 
     def alias(self, buffer, declared):
         """Makes `buffer` another name of memory that is known."""
+        if declared is None:
+            refuse_pointer(buffer.name)
         place = self._places.get(declared)
         if place is not None:
             self._places[ir.buffer_key(buffer)] = place
@@ -101,7 +103,7 @@ class Memory:
         return _Array(name, "Function", dtype, variable)
 
     def _array(self, storage_class, lane, chunk, count):
-        element = self._vector(lane, chunk)
+        element = self._element(lane, chunk)
         length = self._builder.u32(max(count, 1)).id
         array = self._writer.once("TypeArray", element, length)
         if storage_class == "Function":
@@ -140,7 +142,8 @@ class Memory:
             refuse(
                 f"`{place.name}` in the kernel's own memory holds {place.dtype} and is read as "
                 f"{dtype}",
-                "use one type for it, or a buffer in global memory",
+                "use one type for it, the scope shared for arrays that TVM merges in shared.dyn, "
+                "or a buffer in global memory",
             )
         return place, dtype
 
@@ -159,25 +162,43 @@ class Memory:
         storage_class, variable = self._variable(place, dtype)
         chunk = 1 if storage_class == "Function" else _chunk(dtype)
         lane = self._lane_type(dtype, storage_class)
+        small = _is_small(dtype, storage_class)
+        held = self._builder.type(UINT32) if small else lane
         lanes = []
         for part in range(dtype.lanes // chunk):
             pointer = self._pointer(storage_class, variable, lane, chunk, at, dtype, part)
-            loaded = self._writer.value("Load", self._vector(lane, chunk), pointer)
-            lanes += self._from_memory(loaded, dtype, storage_class, chunk)
-        return Value(dtype, tuple(lanes))
+            loaded = self._writer.value("Load", self._element(lane, chunk), pointer)
+            if small:
+                # Small integers, alone or in vectors, can be converted but not taken apart.
+                op = "SConvert" if dtype.kind == "i" else "UConvert"
+                loaded = self._writer.value(op, self._element(held, chunk), loaded)
+            if chunk == 1:
+                lanes.append(loaded)
+            else:
+                lanes += [
+                    self._writer.value("CompositeExtract", held, loaded, k) for k in range(chunk)
+                ]
+        return Value(dtype, tuple(self._from_memory(x, dtype, small) for x in lanes))
 
     def _store_element(self, place, dtype, at, value):
         storage_class, variable = self._variable(place, dtype)
         chunk = 1 if storage_class == "Function" else _chunk(dtype)
         lane = self._lane_type(dtype, storage_class)
+        small = _is_small(dtype, storage_class)
+        held = self._builder.type(UINT32) if small else lane
+        lanes = [self._to_memory(x, dtype, small) for x in value.lanes]
         for part in range(dtype.lanes // chunk):
             pointer = self._pointer(storage_class, variable, lane, chunk, at, dtype, part)
-            lanes = value.lanes[part * chunk : (part + 1) * chunk]
-            self._writer.effect("Store", pointer, self._to_memory(lanes, dtype, storage_class))
+            what = lanes[part]
+            if chunk > 1:
+                parts = lanes[part * chunk : (part + 1) * chunk]
+                what = self._writer.value("CompositeConstruct", self._element(held, chunk), *parts)
+            if small:
+                what = self._writer.value("UConvert", self._element(lane, chunk), what)
+            self._writer.effect("Store", pointer, what)
 
-    def _vector(self, lane, count):
-        """The type of `count` lanes together."""
-        return lane if count == 1 else self._writer.once("TypeVector", lane, count)
+    def _element(self, lane, chunk):
+        return lane if chunk == 1 else self._writer.once("TypeVector", lane, chunk)
 
     def _pointer(self, storage_class, variable, lane, chunk, at, dtype, part):
         builder = self._builder
@@ -185,7 +206,7 @@ class Memory:
         if parts > 1:
             scale = builder.constant(at.dtype, parts, at.narrow)
             at = builder.add(builder.mul(at, scale), builder.constant(at.dtype, part, at.narrow))
-        element = self._vector(lane, chunk)
+        element = self._element(lane, chunk)
         pointer = self._writer.pointer(storage_class, element)
         first = (builder.u32(0).id,) if storage_class == "StorageBuffer" else ()
         return self._writer.value("AccessChain", pointer, variable, *first, at.id)
@@ -195,7 +216,7 @@ class Memory:
             return place.storage_class, place.variable
         lane = self._lane_type(dtype, "StorageBuffer")
         chunk = _chunk(dtype)
-        element = self._vector(lane, chunk)
+        element = self._element(lane, chunk)
         if element not in place.variables:
             stride = chunk * dtype.memory_bytes
             place.variables[element] = self._buffer_variable(place, element, stride)
@@ -246,51 +267,30 @@ class Memory:
             return builder.type(dtype)
         return self._writer.once("TypeInt", bits, 0)
 
-    @staticmethod
-    def _is_small(dtype, storage_class):
-        """Whether memory holds fewer bits than the kernel's own values have."""
-        if storage_class == "Function" or (dtype.kind == "b" and storage_class == "Workgroup"):
-            return False
-        return dtype.kind == "b" or (dtype.is_int and dtype.bits < 32)
-
-    def _from_memory(self, loaded, dtype, storage_class, count):
-        """The lanes of what was loaded. Small ones are widened together, for many devices can do
-        nothing else with a vector of them."""
+    def _from_memory(self, lane, dtype, small):
         builder = self._builder
-        lane = self._lane_type(dtype, storage_class)
-        small = self._is_small(dtype, storage_class)
-        if small:
-            lane = builder.type(UINT32 if dtype.kind == "b" else dtype)
-            op = "SConvert" if dtype.kind == "i" else "UConvert"
-            loaded = self._writer.value(op, self._vector(lane, count), loaded)
-        elif dtype.kind == "f":
-            # Asks for the capability to compute with what memory alone could hold without it.
+        if dtype.kind == "b" and small:
+            return builder.compare("ne", Value(UINT32, (lane,)), builder.u32(0)).id
+        if dtype.kind == "f" and dtype.bits == 16:
             builder.type(dtype)
-        lanes = [loaded]
-        if count > 1:
-            lanes = [self._writer.value("CompositeExtract", lane, loaded, k) for k in range(count)]
-        if small and dtype.kind == "b":
-            zero = builder.u32(0)
-            lanes = [builder.compare("ne", Value(UINT32, (word,)), zero).id for word in lanes]
-        return lanes
+        return lane
 
-    def _to_memory(self, lanes, dtype, storage_class):
-        """What to store for these lanes."""
+    def _to_memory(self, lane, dtype, small):
         builder = self._builder
-        small = self._is_small(dtype, storage_class)
-        lane = self._lane_type(dtype, storage_class)
-        if small:
-            lane = builder.type(UINT32 if dtype.kind == "b" else dtype)
-            if dtype.kind == "b":
-                bits = [builder.u32(1), builder.u32(0)]
-                lanes = [builder.select(Value(BOOL, (truth,)), *bits).id for truth in lanes]
-        value = lanes[0]
-        if len(lanes) > 1:
-            value = self._writer.value("CompositeConstruct", self._vector(lane, len(lanes)), *lanes)
-        if small:
-            memory = self._vector(self._lane_type(dtype, storage_class), len(lanes))
-            value = self._writer.value("UConvert", memory, value)
-        return value
+        if dtype.kind == "b" and small:
+            return builder.select(Value(BOOL, (lane,)), builder.u32(1), builder.u32(0)).id
+        return lane
+
+
+def _is_small(dtype, storage_class):
+    """Whether memory holds fewer bits of an integer or a truth value than the kernel does."""
+    if storage_class == "Function" or (dtype.kind == "b" and storage_class == "Workgroup"):
+        return False
+    return dtype.kind != "f" and dtype.memory_bytes < 4
+
+
+def refuse_pointer(name):
+    refuse(f"the pointer `{name}` is computed in the kernel", "index the buffer instead")
 
 
 def _chunk(dtype):

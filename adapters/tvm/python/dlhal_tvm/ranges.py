@@ -11,21 +11,38 @@ class Ranges:
 
     def __init__(self):
         self._variables = {}
+        # With each range its node, as a node that is gone may leave its key to another.
         self._known = {}
 
     def bind(self, variable, low, high):
-        self._variables[ir.key(variable)] = (low, high)
+        at = ir.key(variable)
+        if self._variables.get(at, (low, high)) != (low, high):
+            # The copies of an unrolled loop share the variables within, and expressions of them.
+            self._known.clear()
+        self._variables[at] = (low, high)
 
     def fits_int32(self, node) -> bool:
         low, high = self.of(node)
         return INT32_MIN <= low and high <= INT32_MAX
 
+    def quotient_fits_int32(self, node) -> bool:
+        """Whether a quotient of integers in 32 bits is within them: all but the least over -1."""
+        least, (low, high) = self.of(node.a)[0], self.of(node.b)
+        return least > INT32_MIN or high < -1 or low > -1
+
+    def ramp_fits_int32(self, node) -> bool:
+        """Whether all lanes of a ramp are within 32 bits."""
+        (low, high), (least, most) = self.of(node.base), self.of(node.stride)
+        last = ir.dtype(node).lanes - 1
+        lowest, highest = low + min(least * last, 0), high + max(most * last, 0)
+        return INT32_MIN <= lowest and highest <= INT32_MAX
+
     def of(self, node):
         """The least and the greatest value; those of the type where nothing is known."""
         at = ir.key(node)
         if at not in self._known:
-            self._known[at] = self._of(node)
-        return self._known[at]
+            self._known[at] = self._of(node), node
+        return self._known[at][0]
 
     def _of(self, node):
         whole = _whole(ir.dtype(node))

@@ -33,12 +33,13 @@ OP = {
 CAPABILITY = {
     "Shader": 1, "Float16": 9, "Float64": 10, "Int64": 11, "Int16": 22, "Int8": 39,
     "SignedZeroInfNanPreserve": 4466,
-    "StorageBuffer16BitAccess": 4433, "StoragePushConstant16": 4435,
-    "StorageBuffer8BitAccess": 4448,
+    "StorageBuffer16BitAccess": 4433, "UniformAndStorageBuffer16BitAccess": 4434,
+    "StoragePushConstant16": 4435, "StorageBuffer8BitAccess": 4448,
 }  # fmt: skip
 
 EXTENSION = {
     "StorageBuffer16BitAccess": "SPV_KHR_16bit_storage",
+    "UniformAndStorageBuffer16BitAccess": "SPV_KHR_16bit_storage",
     "StoragePushConstant16": "SPV_KHR_16bit_storage",
     "StorageBuffer8BitAccess": "SPV_KHR_8bit_storage",
     "SignedZeroInfNanPreserve": "SPV_KHR_float_controls",
