@@ -253,9 +253,8 @@ impl<'a> DeviceSide<'a> {
         Ok(Self { device, start, span: span as u64, first: -low, runs: Runs::new(view)? })
     }
 
-    fn as_use(&self, writes: bool) -> Result<Use<'a>> {
-        let allocation = self.device.memory().find(self.start)?;
-        Ok(Use { allocation, address: self.start, size: self.span, writes })
+    fn as_use(&self, writes: bool) -> Use {
+        Use { address: self.start, size: self.span, writes, argument: None }
     }
 
     /// The next pieces, of at most `limit` bytes together and few enough for one command, as bytes
@@ -311,7 +310,7 @@ fn host_to_device(
     let mut pieces = Vec::new();
     while side.runs.left() > 0 {
         let bytes = side.next(SMALL, &mut pieces);
-        stream.record(&[side.as_use(true)?], Stages::TRANSFER, |recording| {
+        stream.record(&[side.as_use(true)], Stages::TRANSFER, |recording| {
             let upload = recording.upload(bytes, |target| host.read(target))?;
             unpack(recording, &upload.range(), &pieces)
         })?;
@@ -370,8 +369,8 @@ impl<'a> Fills<'a> {
         };
         drop(batch);
         let mut last_use = None;
-        let recorded = chunk.written(bytes).and_then(|()| side.as_use(true)).and_then(|target| {
-            stream.record(&[target], Stages::TRANSFER, |recording| {
+        let recorded = chunk.written(bytes).and_then(|()| {
+            stream.record(&[side.as_use(true)], Stages::TRANSFER, |recording| {
                 last_use = Some(recording.point);
                 unpack(recording, &chunk.range(0, bytes), &pieces)
             })
@@ -440,20 +439,18 @@ fn device_to_host(
         let chunk = device.staging().acquire(size)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
         let mut last_use = None;
-        let recorded = side.as_use(false).and_then(|source| {
-            stream.record(&[source], Stages::TRANSFER, |recording| {
-                let [source] = recording.bound else { return Err(wrong_uses()) };
-                last_use = Some(recording.point);
-                let target = chunk.range(0, bytes);
-                let regions = regions(&pieces, |dense, piece| CopyRegion {
-                    src_offset: source.offset + piece.offset as u64,
-                    dst_offset: target.offset + dense,
-                    size: piece.size,
-                });
-                recording.commands.copy(source.buffer, target.buffer, &regions)?;
-                recording.host_will_read();
-                Ok(())
-            })
+        let recorded = stream.record(&[side.as_use(false)], Stages::TRANSFER, |recording| {
+            let [source] = recording.bound else { return Err(wrong_uses()) };
+            last_use = Some(recording.point);
+            let target = chunk.range(0, bytes);
+            let regions = regions(&pieces, |dense, piece| CopyRegion {
+                src_offset: source.offset + piece.offset as u64,
+                dst_offset: target.offset + dense,
+                size: piece.size,
+            });
+            recording.commands.copy(source.buffer, target.buffer, &regions)?;
+            recording.host_will_read();
+            Ok(())
         });
         match (recorded.and_then(|()| stream.flush()), last_use) {
             (Ok(()), Some(point)) => reads.in_flight.push_back((chunk, point, bytes)),
@@ -585,7 +582,7 @@ fn copy_on_device(
         if regions.is_empty() {
             return Ok(());
         }
-        stream.record(&[from.as_use(false)?, to.as_use(true)?], Stages::TRANSFER, |recording| {
+        stream.record(&[from.as_use(false), to.as_use(true)], Stages::TRANSFER, |recording| {
             let [source, target] = recording.bound else { return Err(wrong_uses()) };
             for region in &mut regions {
                 region.src_offset += source.offset;

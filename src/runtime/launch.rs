@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::copy::copy_bytes;
 use super::device::Device;
 use super::function::{Function, Ready};
+use super::memory::Allocation;
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
 use crate::hal::{BindingKind, BufferRange, Dispatch, MemoryKind, Stages};
@@ -200,21 +201,22 @@ impl Launch {
         }
     }
 
-    fn uses<'a>(&'a self, addresses: &[u64]) -> Result<SmallVec<[Use<'a>; 8]>> {
-        let make = |(buffer, &address): (&super::function::BufferArg, &u64)| {
-            let found = if address == 0 {
-                Err(Error::invalid("the buffer is null, and the grid is not empty"))
-            } else {
-                self.device.memory().find(address)
-            };
-            let allocation =
-                found.map_err(|error| error.within(format_args!("argument {}", buffer.arg)))?;
-            Ok(Use { allocation, address, size: 0, writes: buffer.written })
-        };
-        self.function.buffers().iter().zip(addresses).map(make).collect()
+    fn uses(&self, addresses: &[u64]) -> Result<SmallVec<[Use; 8]>> {
+        let mut uses = SmallVec::new();
+        for (buffer, &address) in self.function.buffers().iter().zip(addresses) {
+            if address == 0 {
+                return Err(Error::invalid(format!(
+                    "argument {}: the buffer is null, and the grid is not empty",
+                    buffer.arg
+                )));
+            }
+            let argument = Some(buffer.arg as u32);
+            uses.push(Use { address, size: 0, writes: buffer.written, argument });
+        }
+        Ok(uses)
     }
 
-    fn record_with(&self, stream: &Arc<Stream>, uses: &[Use<'_>]) -> Result<()> {
+    fn record_with(&self, stream: &Arc<Stream>, uses: &[Use]) -> Result<()> {
         let groups = self.groups()?;
         let limit = self.device.properties().kernel.max_storage_buffer_range;
         stream.record(uses, Stages::COMPUTE, |recording| {
@@ -245,16 +247,20 @@ impl Launch {
         })
     }
 
+    fn allocation(&self, used: &Use) -> Result<&Allocation> {
+        self.device.memory().find(used.address).map_err(|error| used.tell(error))
+    }
+
     /// The buffers whose offset the device cannot bind.
-    fn misaligned(&self, uses: &[Use<'_>]) -> Result<SmallVec<[usize; 2]>> {
+    fn misaligned(&self, uses: &[Use]) -> Result<SmallVec<[usize; 2]>> {
         let alignment = self.device.properties().kernel.storage_buffer_alignment;
         let mut misaligned = SmallVec::new();
         for (index, used) in uses.iter().enumerate() {
             // Blocks start where both address and offset are aligned, so this settles most.
-            if used.address.is_multiple_of(alignment) {
+            if used.address & (alignment - 1) == 0 {
                 continue;
             }
-            let state = used.allocation.lock();
+            let state = self.allocation(used)?.lock();
             let live = state.live_at(used.address)?;
             if !(live.offset + (used.address - live.address)).is_multiple_of(alignment) {
                 misaligned.push(index);
@@ -269,7 +275,7 @@ impl Launch {
     fn record_through_scratch(
         &self,
         stream: &Arc<Stream>,
-        uses: &[Use<'_>],
+        uses: &[Use],
         misaligned: &[usize],
     ) -> Result<()> {
         for &index in misaligned {
@@ -280,7 +286,7 @@ impl Launch {
         for &index in misaligned {
             let used = &uses[index];
             let size = {
-                let state = used.allocation.lock();
+                let state = self.allocation(used)?.lock();
                 let live = state.live_at(used.address)?;
                 live.size - (used.address - live.address)
             };
@@ -300,14 +306,16 @@ impl Launch {
     }
 
     /// Copying a part of an allocation back must not undo what the kernel wrote to another.
-    fn check_alone(&self, uses: &[Use<'_>], index: usize) -> Result<()> {
+    fn check_alone(&self, uses: &[Use], index: usize) -> Result<()> {
         let used = &uses[index];
-        let shares = |(other, candidate): (usize, &Use<'_>)| {
-            other != index
-                && std::ptr::eq(candidate.allocation, used.allocation)
+        let allocation = self.allocation(used)?;
+        let mut shared = false;
+        for (other, candidate) in uses.iter().enumerate() {
+            shared |= other != index
                 && (candidate.writes || used.writes)
-        };
-        if !uses.iter().enumerate().any(shares) {
+                && std::ptr::eq(self.allocation(candidate)?, allocation);
+        }
+        if !shared {
             return Ok(());
         }
         let arg = self.function.buffers()[index].arg;

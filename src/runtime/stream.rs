@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 
 use super::device::Device;
-use super::memory::{Allocation, AllocationState};
+use super::memory::{AllocationState, Memory, Recent};
 use super::staging::{Chunk, ChunkSize};
 use super::timeline::{Point, Timeline, TimelineId};
 use super::usage::Access;
@@ -36,15 +36,27 @@ pub struct Stream {
 }
 
 /// A command's use of an allocation.
-pub(crate) struct Use<'a> {
-    /// Its record.
-    pub(crate) allocation: &'a Allocation,
+#[derive(Clone, Copy)]
+pub(crate) struct Use {
     /// An address inside it.
     pub(crate) address: u64,
     /// Bytes from there on that must lie inside it.
     pub(crate) size: u64,
     /// Whether the command writes to it.
     pub(crate) writes: bool,
+    /// The kernel's argument that names it, for messages.
+    pub(crate) argument: Option<u32>,
+}
+
+impl Use {
+    /// Says in a message which argument it is about.
+    #[cold]
+    pub(crate) fn tell(&self, error: Error) -> Error {
+        match self.argument {
+            Some(argument) => error.within(format_args!("argument {argument}")),
+            None => error,
+        }
+    }
 }
 
 /// A use made concrete, as long as the allocation is held.
@@ -102,6 +114,7 @@ struct Recorder {
     /// How far the stream has waited for other timelines, by their number.
     seen: Vec<u64>,
     uploads: Uploads,
+    recent: Recent,
     in_flight: VecDeque<Batch>,
     spare: Vec<Box<dyn CommandBuffer>>,
     /// The failure of an earlier submission, told at the next call that can tell it.
@@ -124,7 +137,13 @@ struct Uploads {
     full: Vec<Chunk>,
 }
 
-type Held<'a> = SmallVec<[MutexGuard<'a, AllocationState>; 8]>;
+/// The allocations that a command uses, locked.
+struct Held<'a> {
+    /// Each allocation once.
+    locks: SmallVec<[MutexGuard<'a, AllocationState>; 8]>,
+    /// For each use, where its allocation's lock is.
+    places: SmallVec<[usize; 8]>,
+}
 
 impl Stream {
     /// A new stream, on the queue whose turn it is.
@@ -162,16 +181,26 @@ impl Stream {
     /// `stages`, unless it says otherwise while it is recorded ([`Recording::stages`]).
     pub(crate) fn record<R>(
         &self,
-        uses: &[Use<'_>],
+        uses: &[Use],
         stages: Stages,
         command: impl FnOnce(&mut Recording<'_>) -> Result<R>,
     ) -> Result<R> {
+        let mut looked_up_anew = false;
         loop {
             let mut recorder = self.recorder.lock();
             self.check(&recorder)?;
-            let (mut held, places) = hold(uses);
-            let bound = bind(uses, &held, &places)?;
-            let order = self.order(&recorder, uses, &held, &places)?;
+            let mut held = hold(uses, &mut recorder.recent, self.device.memory())?;
+            let bound = match bind(uses, &held) {
+                Ok(bound) => bound,
+                Err(error) if looked_up_anew => return Err(error),
+                Err(_) => {
+                    // What was found earlier may have been freed, and another be there now.
+                    recorder.recent.clear();
+                    looked_up_anew = true;
+                    continue;
+                }
+            };
+            let order = self.order(&recorder, uses, &held)?;
             if let Some(point) = order.unsubmitted {
                 // That work must be on its way before ours can wait for it, and its stream's lock
                 // is not taken while ours is held.
@@ -218,10 +247,8 @@ impl Stream {
             recorder.host_reads |= mapped || host_reads;
             drop(bound);
             let access = Access { point, sequence: recorder.sequence };
-            for (used, &place) in uses.iter().zip(&places) {
-                if let Some(state) = held.get_mut(place) {
-                    state.usage.record(access, used.writes);
-                }
+            for (used, &place) in uses.iter().zip(&held.places) {
+                held.locks[place].usage.record(access, used.writes);
             }
             drop(held);
             if waits_for_company {
@@ -349,14 +376,12 @@ impl Stream {
     fn order(
         &self,
         recorder: &Recorder,
-        uses: &[Use<'_>],
+        uses: &[Use],
         held: &Held<'_>,
-        places: &[usize],
     ) -> Result<Order> {
         let mut order = Order::default();
-        for (used, &place) in uses.iter().zip(places) {
-            let Some(state) = held.get(place) else { continue };
-            for access in state.usage.before(used.writes) {
+        for (used, &place) in uses.iter().zip(&held.places) {
+            for access in held.locks[place].usage.before(used.writes) {
                 let point = access.point;
                 if self.is_own(point) {
                     order.needs_barrier |= access.sequence > recorder.covered;
@@ -602,44 +627,43 @@ impl Order {
     }
 }
 
-/// Locks every allocation used, each once, by rising address so that two streams cannot wait for
-/// each other; for each use, which lock is its allocation's.
-fn hold<'a>(uses: &[Use<'a>]) -> (Held<'a>, SmallVec<[usize; 8]>) {
-    let mut order: SmallVec<[usize; 8]> = (0..uses.len()).collect();
-    let key = |&index: &usize| uses.get(index).map(|used| std::ptr::from_ref(used.allocation));
-    order.sort_unstable_by_key(key);
-    let mut places = SmallVec::from_elem(0, uses.len());
-    let mut held = Held::new();
-    let mut last = None;
-    for index in order {
-        let Some(used) = uses.get(index) else { continue };
-        if key(&index) != last {
-            held.push(used.allocation.lock());
-            last = key(&index);
-        }
-        if let Some(place) = places.get_mut(index) {
-            *place = held.len() - 1;
-        }
+/// Locks every allocation used, each once, by rising number so that two streams cannot wait for each
+/// other.
+fn hold<'a>(uses: &[Use], recent: &mut Recent, memory: &'a Memory) -> Result<Held<'a>> {
+    let mut numbered = SmallVec::<[(u32, usize); 8]>::new();
+    for (index, used) in uses.iter().enumerate() {
+        let number = recent.find(used.address, memory).map_err(|error| used.tell(error))?;
+        numbered.push((number, index));
     }
-    (held, places)
+    numbered.sort_unstable();
+    let mut held = Held { locks: SmallVec::new(), places: SmallVec::from_elem(0, uses.len()) };
+    let mut last = None;
+    for (number, index) in numbered {
+        if last != Some(number) {
+            held.locks.push(memory.record(number)?.lock());
+            last = Some(number);
+        }
+        held.places[index] = held.locks.len() - 1;
+    }
+    Ok(held)
 }
 
-fn bind<'a>(
-    uses: &[Use<'_>],
-    held: &'a Held<'_>,
-    places: &[usize],
-) -> Result<SmallVec<[Bound<'a>; 8]>> {
-    let bind_one = |(used, &place): (&Use<'_>, &usize)| {
-        let state = held.get(place).ok_or_else(|| Error::internal("an allocation not held"))?;
-        let live = state.live_at(used.address)?;
-        let available = live.check_range(used.address, used.size, used.writes)?;
+fn bind<'a>(uses: &[Use], held: &'a Held<'_>) -> Result<SmallVec<[Bound<'a>; 8]>> {
+    let mut bound = SmallVec::new();
+    for (used, &place) in uses.iter().zip(&held.places) {
+        let bind = || {
+            let live = held.locks[place].live_at(used.address)?;
+            let available = live.check_range(used.address, used.size, used.writes)?;
+            Ok((live, available))
+        };
+        let (live, available) = bind().map_err(|error| used.tell(error))?;
         let skip = used.address - live.address;
-        Ok(Bound {
+        bound.push(Bound {
             buffer: live.block.buffer(),
             offset: live.offset + skip,
             available,
             reserved: live.reserved - skip,
-        })
-    };
-    uses.iter().zip(places).map(bind_one).collect()
+        });
+    }
+    Ok(bound)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Allocation {
 
 /// What is guarded by an allocation's lock. Whoever holds it excludes every other use of the
 /// memory from being ordered, so it is held briefly, and while it is, no other lock is taken but
-/// those of further allocations, by rising address.
+/// those of further allocations, by rising number.
 #[derive(Default)]
 pub(crate) struct AllocationState {
     /// The memory, while allocated.

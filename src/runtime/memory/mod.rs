@@ -8,6 +8,7 @@ mod arena;
 mod block;
 mod directory;
 mod pool;
+mod recent;
 mod registry;
 mod reserved;
 mod slab;
@@ -25,6 +26,7 @@ use crate::{Error, Result};
 pub(crate) use self::allocation::{Allocation, AllocationState};
 pub(crate) use self::arena::Import;
 pub(crate) use self::block::Block;
+pub(crate) use self::recent::Recent;
 use self::pool::Place;
 
 /// All memory of one device.
@@ -119,7 +121,18 @@ impl Memory {
 
     /// The record of the allocation that `address` may lie in; its lock tells whether it does.
     pub(crate) fn find(&self, address: u64) -> Result<&Allocation> {
-        self.registry.record(self.registry.find(address)?)
+        self.record(self.number_of(address)?)
+    }
+
+    /// The number of the record that [`Self::find`] gives.
+    pub(crate) fn number_of(&self, address: u64) -> Result<u32> {
+        self.registry.find(address)
+    }
+
+    /// A record by its number.
+    #[inline]
+    pub(crate) fn record(&self, number: u32) -> Result<&Allocation> {
+        self.registry.record(number)
     }
 
     /// The device address of host memory that this library pinned or imported, if `host` is one.
