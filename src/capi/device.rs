@@ -228,7 +228,7 @@ pub unsafe extern "C" fn dlhal_device_sync(device: DLDevice) -> DlhalStatus {
 /// @return DLHAL_STATUS_UNSUPPORTED when the result is wrong; the message says what to install.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlhal_device_self_test(device: DLDevice) -> DlhalStatus {
-    boundary(|| self_test::run(&objects::device(device)?))
+    boundary(|| self_test::run(&*objects::device(device)?))
 }
 
 /// The driver's own handles, for use together with another user of the same device.

@@ -15,7 +15,7 @@ use super::output::Buffer;
 use super::types::{DlhalFunction, DlhalFunctionInfo, DlhalLaunch, DlhalStream, DlhalValue};
 use super::values;
 use crate::module::ScalarBlock;
-use crate::runtime::{Function, Launch};
+use crate::runtime::{self, Function, Launch};
 use crate::{DlhalStatus, Error};
 
 /// What a function takes.
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn dlhal_function_launch(
         function.check_arg_count(args.len())?;
         let device = objects::device(device)?;
         let stream = objects::stream(&device, stream)?;
-        Launch::new(&function, &device, &values::from_c(args, &device)?)?.run(&stream)
+        runtime::launch(&function, &device, &values::from_c(args, &device)?, &stream)
     })
 }
 

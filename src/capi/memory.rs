@@ -197,7 +197,7 @@ pub unsafe extern "C" fn dlhal_alloc_workspace(
     boundary(|| {
         let ptr = Out::new(ptr, "ptr")?;
         let _ = type_hint;
-        let address = workspace::allocate(&objects::device(device)?, nbytes as u64)?;
+        let address = workspace::allocate(&*objects::device(device)?, nbytes as u64)?;
         ptr.write(dltensor::pointer(address));
         Ok(())
     })

@@ -13,7 +13,8 @@ use super::types::{
     DlhalStreamHandle, DlhalTensorHandle, DlhalTimerHandle,
 };
 use crate::module::Module;
-use crate::runtime::{Device, DeviceRef, Event, Function, Launch, Stream, Timer, system, thread};
+use crate::runtime::system::{self, Borrowed};
+use crate::runtime::{Device, DeviceRef, Event, Function, Launch, Stream, Timer, thread};
 use crate::{Error, Result};
 
 macro_rules! handle_kinds {
@@ -41,12 +42,12 @@ handle_kinds! {
 }
 
 /// The device that C names, created if it was not yet.
-pub(super) fn device(device: DLDevice) -> Result<Arc<Device>> {
-    system::device(dltensor::device_ref(device))
+pub(super) fn device(device: DLDevice) -> Result<Borrowed> {
+    system::borrow_device(dltensor::device_ref(device))
 }
 
 /// The device to free something on: `None` where nothing can be left to free, for it was shut down.
-pub(super) fn device_to_free_on(device: DLDevice) -> Result<Option<Arc<Device>>> {
+pub(super) fn device_to_free_on(device: DLDevice) -> Result<Option<Borrowed>> {
     let name = dltensor::device_ref(device);
     let found = system::existing_device(name)?;
     if found.is_none() && !system::was_shut_down() {
@@ -58,7 +59,7 @@ pub(super) fn device_to_free_on(device: DLDevice) -> Result<Option<Arc<Device>>>
 /// Fails if a device was shut down: what was made on it can only be freed.
 pub(super) fn check_open(device: &Arc<Device>) -> Result<()> {
     let current = system::existing_device(DeviceRef::vulkan(device.id()))?;
-    if current.is_some_and(|current| Arc::ptr_eq(&current, device)) {
+    if current.is_some_and(|current| Arc::ptr_eq(&*current, device)) {
         return Ok(());
     }
     Err(Error::precondition(

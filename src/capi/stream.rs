@@ -25,7 +25,7 @@ pub unsafe extern "C" fn dlhal_stream_create(
 ) -> DlhalStatus {
     boundary(|| {
         let stream = Out::new(stream, "stream")?;
-        let created = Stream::new(&objects::device(device)?)?;
+        let created = Stream::new(&*objects::device(device)?)?;
         let handle: DlhalStream = handles::insert(created.clone())?;
         created.set_tag(handle.addr());
         stream.write(handle);
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn dlhal_stream_free(device: DLDevice, stream: DlhalStream
 /// @return the first failure of that work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlhal_stream_sync(device: DLDevice, stream: DlhalStream) -> DlhalStatus {
-    boundary(|| objects::stream(&objects::device(device)?, stream)?.sync(Deadline::Never))
+    boundary(|| objects::stream(&*objects::device(device)?, stream)?.sync(Deadline::Never))
 }
 
 /// Hands a stream's work over to the device now. It goes there by itself in time; this is for who
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn dlhal_stream_sync(device: DLDevice, stream: DlhalStream
 /// @param stream  the stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlhal_stream_flush(device: DLDevice, stream: DlhalStream) -> DlhalStatus {
-    boundary(|| objects::stream(&objects::device(device)?, stream)?.flush())
+    boundary(|| objects::stream(&*objects::device(device)?, stream)?.flush())
 }
 
 /// Makes a stream the one that null stands for on the calling thread, for one device.
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn dlhal_get_stream(
 ) -> DlhalStatus {
     boundary(|| {
         let stream = Out::new(stream, "stream")?;
-        let set = thread::set_stream_of(&objects::device(device)?)?;
+        let set = thread::set_stream_of(&*objects::device(device)?)?;
         stream.write(std::ptr::without_provenance_mut(set.map_or(0, |set| set.tag())));
         Ok(())
     })
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn dlhal_event_create(
 ) -> DlhalStatus {
     boundary(|| {
         let event = Out::new(event, "event")?;
-        event.write(handles::insert(Arc::new(Event::new(&objects::device(device)?)))?);
+        event.write(handles::insert(Arc::new(Event::new(&*objects::device(device)?)))?);
         Ok(())
     })
 }
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn dlhal_stream_wait_event(
     event: DlhalEvent,
 ) -> DlhalStatus {
     boundary(|| {
-        let stream = objects::stream(&objects::device(device)?, stream)?;
+        let stream = objects::stream(&*objects::device(device)?, stream)?;
         objects::event(event)?.hold(&stream)
     })
 }

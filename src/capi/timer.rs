@@ -28,7 +28,7 @@ pub unsafe extern "C" fn dlhal_timer_create(
 ) -> DlhalStatus {
     boundary(|| {
         let timer = Out::new(timer, "timer")?;
-        timer.write(handles::insert(Arc::new(Timer::new(&objects::device(device)?)))?);
+        timer.write(handles::insert(Arc::new(Timer::new(&*objects::device(device)?)))?);
         Ok(())
     })
 }

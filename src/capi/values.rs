@@ -13,7 +13,11 @@ use crate::{Error, Result};
 
 /// The arguments of a launch on `device`.
 pub(super) fn from_c(values: &[DlhalValue], device: &Device) -> Result<SmallVec<[Value; 16]>> {
-    values.iter().enumerate().map(|(index, value)| one_from_c(value, index, device)).collect()
+    let mut converted = SmallVec::new();
+    for (index, value) in values.iter().enumerate() {
+        converted.push(one_from_c(value, index, device)?);
+    }
+    Ok(converted)
 }
 
 /// The argument at `index`.

@@ -20,6 +20,8 @@ pub struct Function {
     info: Arc<module::Function>,
     /// Its buffer arguments by rising binding.
     buffers: Vec<BufferArg>,
+    /// For each argument, its place in `buffers`.
+    buffer_places: Vec<Option<usize>>,
     bindings: Vec<BindingDesc>,
     latest: ArcSwapOption<Ready>,
     all: Mutex<Vec<Arc<Ready>>>,
@@ -42,6 +44,12 @@ pub(crate) struct Ready {
     pub(crate) executable: Arc<dyn Executable>,
 }
 
+impl Ready {
+    fn is_for(&self, device: &Arc<Device>) -> bool {
+        std::ptr::eq(self.device.as_ptr(), Arc::as_ptr(device))
+    }
+}
+
 impl Function {
     /// The function called `name` of `module`.
     pub fn of(module: &Module, name: &str) -> Result<Self> {
@@ -60,6 +68,8 @@ impl Function {
             .map(|(arg, binding, written)| BufferArg { arg, binding, written })
             .collect();
         buffers.sort_unstable_by_key(|buffer| buffer.binding);
+        let place = |arg| buffers.iter().position(|buffer| buffer.arg == arg);
+        let buffer_places = (0..info.args.len()).map(place).collect();
         let storage = buffers.iter().map(|buffer| BindingDesc {
             binding: buffer.binding,
             kind: BindingKind::StorageBuffer,
@@ -72,7 +82,14 @@ impl Function {
         };
         let mut bindings: Vec<_> = storage.chain(uniform).collect();
         bindings.sort_unstable_by_key(|desc| desc.binding);
-        Self { info, buffers, bindings, latest: ArcSwapOption::empty(), all: Mutex::default() }
+        Self {
+            info,
+            buffers,
+            buffer_places,
+            bindings,
+            latest: ArcSwapOption::empty(),
+            all: Mutex::default(),
+        }
     }
 
     /// What the module says of it.
@@ -108,6 +125,11 @@ impl Function {
         &self.buffers
     }
 
+    /// The place of the argument `arg` in [`Self::buffers`].
+    pub(crate) fn buffer_place(&self, arg: usize) -> Option<usize> {
+        self.buffer_places.get(arg).copied().flatten()
+    }
+
     /// The bindings in the order in which a dispatch lists them.
     pub(crate) fn bindings(&self) -> &[BindingDesc] {
         &self.bindings
@@ -115,16 +137,34 @@ impl Function {
 
     /// The function made ready for `device`: checked against its limits and compiled, once.
     pub(crate) fn ready(&self, device: &Arc<Device>) -> Result<Arc<Ready>> {
-        let is_for = |ready: &Ready| std::ptr::eq(ready.device.as_ptr(), Arc::as_ptr(device));
         if let Some(ready) = self.latest.load().as_ref()
-            && is_for(ready)
+            && ready.is_for(device)
         {
             return Ok(ready.clone());
         }
+        self.ready_anew(device)
+    }
+
+    /// As [`Self::ready`], for the length of `act`: threads that run the same function count nothing
+    /// together.
+    pub(crate) fn with_ready<R>(
+        &self,
+        device: &Arc<Device>,
+        act: impl FnOnce(&Ready) -> Result<R>,
+    ) -> Result<R> {
+        let latest = self.latest.load();
+        match latest.as_ref().filter(|ready| ready.is_for(device)) {
+            Some(ready) => act(ready),
+            None => act(&*self.ready_anew(device)?),
+        }
+    }
+
+    #[cold]
+    fn ready_anew(&self, device: &Arc<Device>) -> Result<Arc<Ready>> {
         // Held while compiling: a second thread that wants the same waits rather than compiles.
         let mut all = self.all.lock();
         all.retain(|ready| ready.device.strong_count() > 0);
-        let ready = match all.iter().find(|ready| is_for(ready)) {
+        let ready = match all.iter().find(|ready| ready.is_for(device)) {
             Some(ready) => ready.clone(),
             None => {
                 let ready = Arc::new(self.make_ready(device)?);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::arguments::Arguments;
 use super::copy::copy_bytes;
 use super::device::Device;
 use super::function::{Function, Ready};
@@ -12,7 +13,7 @@ use super::memory::Allocation;
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
 use crate::hal::{BindingKind, BufferRange, Dispatch, MemoryKind, Stages};
-use crate::module::{ArgKind, GridFold, LaunchTag, ScalarBlock, check_dynamic_shared_memory};
+use crate::module::ScalarBlock;
 use crate::{Error, Result};
 
 /// A launch with its arguments, for one device. Making it checks everything that does not depend on
@@ -21,19 +22,21 @@ pub struct Launch {
     function: Arc<Function>,
     device: Arc<Device>,
     ready: Arc<Ready>,
-    /// The scalar block's bytes.
-    scalars: SmallVec<[u8; 128]>,
-    /// The buffer arguments' addresses, by rising binding.
-    addresses: SmallVec<[u64; 8]>,
-    extents: Extents,
+    arguments: Arguments,
 }
 
-/// The launch extents as given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extents {
-    grid: [u32; 3],
-    threads: [u32; 3],
-    dynamic_shared_memory: u32,
+/// Runs `function` once in `stream`'s order. Returns before it has run. `args` are as for
+/// [`Launch::new`].
+pub fn launch(
+    function: &Function,
+    device: &Arc<Device>,
+    args: &[Value],
+    stream: &Arc<Stream>,
+) -> Result<()> {
+    function.with_ready(device, |ready| {
+        let arguments = arguments(function, device, args)?;
+        Call { function, device, ready, arguments: &arguments }.run(stream)
+    })
 }
 
 impl Launch {
@@ -41,20 +44,8 @@ impl Launch {
     /// launch tag, in the order of the tags.
     pub fn new(function: &Arc<Function>, device: &Arc<Device>, args: &[Value]) -> Result<Self> {
         let ready = function.ready(device)?;
-        function.check_arg_count(args.len())?;
-        let mut launch = Self {
-            function: function.clone(),
-            device: device.clone(),
-            ready,
-            scalars: SmallVec::from_elem(0, function.info().scalars.size() as usize),
-            addresses: SmallVec::from_elem(0, function.buffers().len()),
-            extents: Extents { grid: [1; 3], threads: [1; 3], dynamic_shared_memory: 0 },
-        };
-        for (index, &value) in args.iter().enumerate() {
-            launch.store(index, value)?;
-        }
-        launch.check_extents().map_err(|error| in_kernel(function, error))?;
-        Ok(launch)
+        let arguments = arguments(function, device, args)?;
+        Ok(Self { function: function.clone(), device: device.clone(), ready, arguments })
     }
 
     /// The device that it is for.
@@ -64,137 +55,50 @@ impl Launch {
 
     /// Replaces one argument or extent.
     pub fn set_arg(&mut self, index: usize, value: Value) -> Result<()> {
-        let before = self.extents;
-        self.store(index, value)?;
-        self.check_extents().map_err(|error| {
-            self.extents = before;
-            in_kernel(&self.function, error)
-        })
+        let limits = &self.device.properties().kernel;
+        self.arguments
+            .set(&self.function, index, value, limits)
+            .map_err(|error| in_kernel(&self.function, error))
     }
 
     /// Runs the kernel in `stream`'s order. Returns before it has run.
     pub fn run(&self, stream: &Arc<Stream>) -> Result<()> {
-        if !Arc::ptr_eq(stream.device(), &self.device) {
+        let Self { function, device, ready, arguments } = self;
+        Call { function, device, ready, arguments }.run(stream)
+    }
+}
+
+fn arguments(function: &Function, device: &Device, args: &[Value]) -> Result<Arguments> {
+    function.check_arg_count(args.len())?;
+    Arguments::new(function, args, &device.properties().kernel)
+        .map_err(|error| in_kernel(function, error))
+}
+
+/// A launch that is about to run.
+struct Call<'a> {
+    function: &'a Function,
+    device: &'a Arc<Device>,
+    ready: &'a Ready,
+    arguments: &'a Arguments,
+}
+
+impl Call<'_> {
+    fn run(&self, stream: &Arc<Stream>) -> Result<()> {
+        if !Arc::ptr_eq(stream.device(), self.device) {
             return Err(Error::invalid(format!(
                 "the stream belongs to device {}, the launch to device {}",
                 stream.device().id(),
                 self.device.id()
             )));
         }
-        if self.extents.grid.contains(&0) {
+        if self.arguments.is_empty() {
             return Ok(());
         }
-        self.record(stream).map_err(|error| in_kernel(&self.function, error))
-    }
-
-    fn store(&mut self, index: usize, value: Value) -> Result<()> {
-        self.try_store(index, value).map_err(|error| {
-            in_kernel(&self.function, error.within(format_args!("argument {index}")))
-        })
-    }
-
-    fn try_store(&mut self, index: usize, value: Value) -> Result<()> {
-        let function = &self.function;
-        let Some(arg) = function.args().get(index) else {
-            return self.store_extent(index - function.args().len(), value);
-        };
-        match (*arg, value) {
-            (ArgKind::Buffer { .. }, Value::Address(address)) => {
-                let place = function.buffers().iter().position(|buffer| buffer.arg == index);
-                if let Some(slot) = place.and_then(|place| self.addresses.get_mut(place)) {
-                    *slot = address;
-                }
-                Ok(())
-            }
-            (ArgKind::Buffer { .. }, _) => {
-                Err(Error::invalid(format!("a buffer is expected, {value} was given")))
-            }
-            (ArgKind::Scalar { dtype, offset, size, shader }, _) => {
-                let range = offset as usize..(offset + size) as usize;
-                match self.scalars.get_mut(range) {
-                    Some(target) => value.store(dtype, shader, target),
-                    None => Err(Error::internal("a scalar outside its block")),
-                }
-            }
-        }
-    }
-
-    fn store_extent(&mut self, index: usize, value: Value) -> Result<()> {
-        let tag = self.function.info().launch_args().nth(index);
-        let tag = tag.ok_or_else(|| Error::invalid("the launch has no such argument"))?;
-        let target = match *tag {
-            LaunchTag::BlockIdx(axis) => self.extents.grid.get_mut(axis),
-            LaunchTag::ThreadIdx(axis) => self.extents.threads.get_mut(axis),
-            LaunchTag::DynSharedMemory => Some(&mut self.extents.dynamic_shared_memory),
-            LaunchTag::ParamWriteAccess(_) | LaunchTag::Hint | LaunchTag::Unknown(_) => None,
-        };
-        match target {
-            Some(target) => *target = value.as_extent()?,
-            None => return Err(Error::internal("an extent for a tag that takes none")),
-        }
-        Ok(())
-    }
-
-    fn check_extents(&mut self) -> Result<()> {
-        let info = self.function.info();
-        let limits = &self.device.properties().kernel;
-        let local_size = info.local_size();
-        for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
-            let given = self.extents.threads[axis];
-            let tagged = info.launch_tags.contains(&LaunchTag::ThreadIdx(axis));
-            if tagged && given != local_size[axis] {
-                return Err(Error::invalid(format!(
-                    "threadIdx.{name} is {given}, but the kernel was built for {} threads in {name}",
-                    local_size[axis]
-                )));
-            }
-            let limit = limits.max_workgroup_count[axis];
-            let folds = axis == 0 && info.grid_fold.is_some();
-            if self.extents.grid[axis] > limit && !folds {
-                return Err(Error::invalid(format!(
-                    "blockIdx.{name} is {}, the device allows {limit} (maxComputeWorkGroupCount); \
-                     split the launch",
-                    self.extents.grid[axis]
-                )));
-            }
-        }
-        if self.extents.dynamic_shared_memory > 0 {
-            let bytes = u64::from(self.extents.dynamic_shared_memory);
-            check_dynamic_shared_memory(info, bytes, limits)?;
-        }
-        self.groups().map(|_| ())?;
-        if let Some(GridFold::HiddenExtent { offset }) = info.grid_fold {
-            // Workgroups whose index exceeds the value leave at once: the last one is x - 1.
-            let last = self.extents.grid[0].saturating_sub(1);
-            let range = offset as usize..offset as usize + 4;
-            match self.scalars.get_mut(range) {
-                Some(target) => target.copy_from_slice(&last.to_le_bytes()),
-                None => return Err(Error::internal("the grid's extent outside the scalar block")),
-            }
-        }
-        Ok(())
-    }
-
-    /// The grid to dispatch: x folded into z where it is over the limit and the kernel knows how.
-    fn groups(&self) -> Result<[u32; 3]> {
-        let [x, y, z] = self.extents.grid;
-        let limits = self.device.properties().kernel.max_workgroup_count;
-        if x <= limits[0] {
-            return Ok([x, y, z]);
-        }
-        let layers = x.div_ceil(limits[0]);
-        if z > 1 || layers > limits[2] {
-            return Err(Error::invalid(format!(
-                "blockIdx.x is {x} with blockIdx.z {z}, the device allows {limits:?} \
-                 (maxComputeWorkGroupCount), and x can be folded into z only where z is 1; split \
-                 the launch"
-            )));
-        }
-        Ok([x.div_ceil(layers), y, layers])
+        self.record(stream).map_err(|error| in_kernel(self.function, error))
     }
 
     fn record(&self, stream: &Arc<Stream>) -> Result<()> {
-        let uses = self.uses(&self.addresses)?;
+        let uses = self.uses(&self.arguments.addresses)?;
         match self.misaligned(&uses)? {
             misaligned if misaligned.is_empty() => self.record_with(stream, &uses),
             misaligned => self.record_through_scratch(stream, &uses, &misaligned),
@@ -217,13 +121,14 @@ impl Launch {
     }
 
     fn record_with(&self, stream: &Arc<Stream>, uses: &[Use]) -> Result<()> {
-        let groups = self.groups()?;
-        let limit = self.device.properties().kernel.max_storage_buffer_range;
+        let limits = &self.device.properties().kernel;
+        let groups = self.arguments.groups(limits)?;
+        let limit = limits.max_storage_buffer_range;
         stream.record(uses, Stages::COMPUTE, |recording| {
             let uniform = match self.function.info().scalars {
                 ScalarBlock::Uniform { .. } => {
-                    Some(recording.upload(self.scalars.len() as u64, |target| {
-                        target.write_copy_of_slice(&self.scalars);
+                    Some(recording.upload(self.arguments.scalars.len() as u64, |target| {
+                        target.write_copy_of_slice(&self.arguments.scalars);
                     })?)
                 }
                 ScalarBlock::None | ScalarBlock::PushConstants { .. } => None,
@@ -241,7 +146,7 @@ impl Launch {
             commands.dispatch(&Dispatch {
                 executable: &self.ready.executable,
                 bindings: &ranges,
-                constants: if uniform.is_some() { &[] } else { &self.scalars },
+                constants: if uniform.is_some() { &[] } else { &self.arguments.scalars },
                 groups,
             })
         })
@@ -281,8 +186,8 @@ impl Launch {
         for &index in misaligned {
             self.check_alone(uses, index)?;
         }
-        let mut scratch = Scratch { device: &self.device, moved: SmallVec::new() };
-        let mut addresses = self.addresses.clone();
+        let mut scratch = Scratch { device: self.device, moved: SmallVec::new() };
+        let mut addresses = self.arguments.addresses.clone();
         for &index in misaligned {
             let used = &uses[index];
             let size = {
@@ -294,12 +199,12 @@ impl Launch {
             let moved = Moved { own: used.address, scratch: address, size };
             scratch.moved.push((moved, used.writes));
             addresses[index] = address;
-            copy_bytes(&self.device, stream, moved.own, moved.scratch, size)?;
+            copy_bytes(self.device, stream, moved.own, moved.scratch, size)?;
         }
         self.record_with(stream, &self.uses(&addresses)?)?;
         for &(moved, written) in &scratch.moved {
             if written {
-                copy_bytes(&self.device, stream, moved.scratch, moved.own, moved.size)?;
+                copy_bytes(self.device, stream, moved.scratch, moved.own, moved.size)?;
             }
         }
         Ok(())

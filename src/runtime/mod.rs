@@ -1,6 +1,7 @@
 //! The TVM-shaped device API: devices, memory, streams, copies, modules and launches.
 
 mod append_only;
+mod arguments;
 mod attributes;
 mod copiers;
 pub mod copy;
@@ -17,6 +18,7 @@ pub mod ownership;
 pub(crate) mod process;
 mod runs;
 pub mod self_test;
+mod spread;
 mod staging;
 mod stream;
 pub mod system;
@@ -36,7 +38,7 @@ pub use attributes::{Attribute, DeviceAttr, type_name, uuid_text};
 pub use device::{AddressInfo, Device, MemoryStatistics};
 pub use event::{Event, sync_streams};
 pub use function::Function;
-pub use launch::Launch;
+pub use launch::{Launch, launch};
 pub use stream::Stream;
 pub use tensor::{DeviceRef, TensorView};
 pub use timer::Timer;

@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::spread;
 use crate::{Error, Result};
 
 const RUNNING: u8 = 0;
@@ -22,14 +23,12 @@ const EXITING: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(RUNNING);
 
 /// How many are inside, spread out so that threads do not share a cache line.
-static INSIDE: [Counter; 64] = [const { Counter(AtomicUsize::new(0)) }; 64];
+static INSIDE: [Counter; spread::PARTS] = [const { Counter(AtomicUsize::new(0)) }; spread::PARTS];
 
 #[repr(align(128))]
 struct Counter(AtomicUsize);
 
 thread_local! {
-    /// This thread's place in `INSIDE`.
-    static PLACE: Cell<Option<&'static Counter>> = const { Cell::new(None) };
     /// How often this thread is inside: a foreign callback may call back.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
     /// Set on the thread that ends the process.
@@ -45,7 +44,7 @@ impl Entered {
     /// Enters; refused in a forked child of a process that had opened a driver, and once the
     /// process exits.
     pub(crate) fn enter() -> Result<Self> {
-        let place = PLACE.get().unwrap_or_else(assign_place);
+        let place = &INSIDE[spread::part()];
         // Sequentially consistent, as is the handler's store: either it sees this thread inside, or
         // this thread sees that the process exits.
         place.0.fetch_add(1, Ordering::SeqCst);
@@ -143,13 +142,6 @@ pub(crate) fn check() -> Result<()> {
     if STATE.load(Ordering::Relaxed) == FORKED { Err(used_after_fork()) } else { Ok(()) }
 }
 
-fn assign_place() -> &'static Counter {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let place = &INSIDE[NEXT.fetch_add(1, Ordering::Relaxed) % INSIDE.len()];
-    PLACE.set(Some(place));
-    place
-}
-
 extern "C" fn enter_child() {
     STATE.store(FORKED, Ordering::SeqCst);
 }
@@ -198,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_call_is_counted_while_it_is_under_way() {
-        let count = || PLACE.get().map_or(0, |place| place.0.load(Ordering::SeqCst));
+        let count = || INSIDE[spread::part()].0.load(Ordering::SeqCst);
         let outer = Entered::enter().unwrap();
         let inner = Entered::enter().unwrap();
         // Other threads may share the place.

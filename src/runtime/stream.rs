@@ -320,14 +320,15 @@ impl Stream {
     /// before the last tick, and not added to since. Whether work is still to be submitted.
     pub(crate) fn tick(&self) -> bool {
         let Some(mut recorder) = self.recorder.try_lock() else { return true };
+        if recorder.has_work() && recorder.seen_by_tick != recorder.sequence {
+            // Its user is at it, and would wait for the lock: whoever submits recycles.
+            recorder.seen_by_tick = recorder.sequence;
+            return true;
+        }
         // A failure of either is kept by the device or the recorder and told to the next caller.
         let _ = self.recycle(&mut recorder);
         if !recorder.has_work() {
             return false;
-        }
-        if recorder.seen_by_tick != recorder.sequence {
-            recorder.seen_by_tick = recorder.sequence;
-            return true;
         }
         let failed = self.submit(&mut recorder).is_err();
         recorder.batches = 0;
@@ -373,12 +374,7 @@ impl Stream {
     }
 
     /// What a command with these uses must come after.
-    fn order(
-        &self,
-        recorder: &Recorder,
-        uses: &[Use],
-        held: &Held<'_>,
-    ) -> Result<Order> {
+    fn order(&self, recorder: &Recorder, uses: &[Use], held: &Held<'_>) -> Result<Order> {
         let mut order = Order::default();
         for (used, &place) in uses.iter().zip(&held.places) {
             for access in held.locks[place].usage.before(used.writes) {

@@ -1,11 +1,13 @@
 //! The process's devices: found on first use, created one by one as they are needed, and given up
 //! by [`shutdown`], after which the next use finds them anew.
 
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use once_cell::sync::OnceCell;
 use parking_lot::Mutex;
 
@@ -29,6 +31,22 @@ struct Slot {
     device: OnceCell<Arc<Device>>,
 }
 
+/// A device that is there at least as long as this.
+pub(crate) struct Borrowed {
+    /// In a cell of the system's.
+    device: NonNull<Arc<Device>>,
+    _system: Guard<Option<Arc<System>>>,
+}
+
+impl Deref for Borrowed {
+    type Target = Arc<Device>;
+
+    fn deref(&self) -> &Arc<Device> {
+        // SAFETY: the system is held, and its cells, once filled, are never emptied.
+        unsafe { self.device.as_ref() }
+    }
+}
+
 static SYSTEM: ArcSwapOption<System> = ArcSwapOption::const_empty();
 /// Serialises finding and shutting down.
 static CHANGING: Mutex<()> = Mutex::new(());
@@ -49,23 +67,39 @@ pub fn device_count() -> Result<usize> {
 
 /// The device that DLPack's name stands for, created if it was not yet.
 pub fn device(name: DeviceRef) -> Result<Arc<Device>> {
+    Ok(borrow_device(name)?.clone())
+}
+
+/// As [`device`], for the length of a call: threads that borrow the same device count nothing
+/// together.
+pub(crate) fn borrow_device(name: DeviceRef) -> Result<Borrowed> {
     let index = vulkan_index(name)?;
-    let system = system()?;
-    let slot = system.devices.get(index).ok_or_else(|| {
+    process::check()?;
+    let mut found = SYSTEM.load();
+    if found.is_none() {
+        found = Guard::from_inner(Some(system()?));
+    }
+    let devices = found.as_ref().map_or(&[][..], |system| &system.devices);
+    let slot = devices.get(index).ok_or_else(|| {
         Error::not_found(format!(
             "device {index} does not exist: there are {}; dlhal_diagnose() tells what was found",
-            system.devices.len()
+            devices.len()
         ))
     })?;
-    slot.device.get_or_try_init(|| create(&system, slot, name.device_id)).cloned()
+    let device = slot.device.get_or_try_init(|| match &*found {
+        Some(system) => create(system, slot, name.device_id),
+        None => Err(Error::internal("a device of no system")),
+    })?;
+    Ok(Borrowed { device: NonNull::from(device), _system: found })
 }
 
 /// The device if it has been created; `None` if nothing can have been made on it.
-pub fn existing_device(name: DeviceRef) -> Result<Option<Arc<Device>>> {
+pub(crate) fn existing_device(name: DeviceRef) -> Result<Option<Borrowed>> {
     let index = vulkan_index(name)?;
-    let system = SYSTEM.load_full();
+    let system = SYSTEM.load();
     let slot = system.as_ref().and_then(|system| system.devices.get(index));
-    Ok(slot.and_then(|slot| slot.device.get()).cloned())
+    let device = slot.and_then(|slot| slot.device.get()).map(NonNull::from);
+    Ok(device.map(|device| Borrowed { device, _system: system }))
 }
 
 /// Whether what does not exist now may have existed before a shutdown.

@@ -2,12 +2,14 @@
 //! is given back.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use super::allocation::Live;
+use super::at_hand::SlotsAtHand;
 use super::block::{Block, PageEntry};
-use super::pool::{Place, Pool, Region, Shelf};
+use super::pool::{FreeSlot, Place, Pool, Region, Shelf};
 use super::registry::Registry;
 use super::slab::{Class, GRANULE, SLAB_BYTES};
 use super::{Counters, Request};
@@ -21,6 +23,8 @@ pub(crate) struct Arena {
     registry: Arc<Registry>,
     kind: MemoryKind,
     sizes: BlockSizes,
+    at_hand: SlotsAtHand,
+    live: LiveCounts,
     state: Mutex<State>,
 }
 
@@ -29,7 +33,31 @@ struct State {
     pool: Pool,
     /// Records without an allocation, for those outside slabs.
     idle_records: Vec<u32>,
-    counters: Counters,
+    blocks: u64,
+    block_bytes: u64,
+}
+
+/// What is allocated.
+#[derive(Default)]
+struct LiveCounts {
+    bytes: AtomicU64,
+    allocations: AtomicU64,
+    peak_bytes: AtomicU64,
+}
+
+impl LiveCounts {
+    fn add(&self, bytes: u64) {
+        let now = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        if self.peak_bytes.load(Ordering::Relaxed) < now {
+            self.peak_bytes.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    fn remove(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.allocations.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How large blocks are made.
@@ -56,25 +84,87 @@ impl BlockSizes {
 impl Arena {
     pub(crate) fn new(device: Arc<dyn Device>, registry: Arc<Registry>, kind: MemoryKind) -> Self {
         let sizes = BlockSizes::for_device(device.properties().total_memory, kind);
-        Self { device, registry, kind, sizes, state: Mutex::default() }
+        Self {
+            device,
+            registry,
+            kind,
+            sizes,
+            at_hand: SlotsAtHand::new(),
+            live: LiveCounts::default(),
+            state: Mutex::default(),
+        }
     }
 
     /// Allocates; the address of the first byte.
     pub(crate) fn allocate(&self, request: &Request) -> Result<u64> {
+        let address = match Class::for_request(request.size, request.alignment) {
+            Some(class) => self.allocate_slot(request, class)?,
+            None => self.allocate_region(request)?,
+        };
+        self.live.add(request.size);
+        Ok(address)
+    }
+
+    fn allocate_slot(&self, request: &Request, class: Class) -> Result<u64> {
+        let free = match self.at_hand.take(class) {
+            Some(free) => free,
+            None => self.take_slots(class)?,
+        };
+        let record = self.registry.slot_record(free.slab, free.slot)?;
+        let start = free.block.base() + free.offset;
+        let address = align_up(start, request.alignment);
+        self.registry.record(record)?.lock().live = Some(Live {
+            address,
+            size: request.size,
+            reserved: class.slot_bytes() - (address - start),
+            block: free.block,
+            offset: free.offset + (address - start),
+            place: Place::Slot { slab: free.slab, slot: free.slot, class },
+            kind: self.kind,
+            shares: 1,
+            read_only: false,
+            imported: false,
+            owner: None,
+        });
+        Ok(address)
+    }
+
+    /// A slot from the pool, and a few more of its slab that come to the thread's hand.
+    fn take_slots(&self, class: Class) -> Result<FreeSlot> {
+        let mut state = self.state.lock();
+        let first = match state.pool.take_slot(class) {
+            Some(free) => free,
+            None => {
+                self.open_slab(&mut state, class)?;
+                let free = state.pool.take_slot(class);
+                free.ok_or_else(|| Error::internal("a new slab without a free slot"))?
+            }
+        };
+        let more = SlotsAtHand::most(class) / 2;
+        let more: Vec<FreeSlot> =
+            std::iter::from_fn(|| state.pool.take_slot(class)).take(more).collect();
+        drop(state);
+        more.into_iter().for_each(|free| self.put_at_hand(class, free));
+        Ok(first)
+    }
+
+    fn put_at_hand(&self, class: Class, free: FreeSlot) {
+        let too_many = self.at_hand.put(class, free);
+        if !too_many.is_empty() {
+            let mut state = self.state.lock();
+            too_many.iter().for_each(|free| state.pool.give_slot(free.slab, free.slot));
+        }
+    }
+
+    fn allocate_region(&self, request: &Request) -> Result<u64> {
         let mut state = self.state.lock();
         let region = self.take(&mut state, request)?;
-        let (record, entry) = match region.place {
-            Place::Slot { slab, slot } => (self.registry.slot_record(slab, slot)?, None),
-            Place::Pages { first, count } => (self.idle_record(&mut state)?, Some((first, count))),
-            Place::Whole => (self.idle_record(&mut state)?, Some((0, 1))),
-        };
+        let record = self.idle_record(&mut state)?;
         let start = region.block.base() + region.offset;
-        let address = start.next_multiple_of(request.alignment);
+        let address = align_up(start, request.alignment);
         let block = region.block.clone();
         let mut allocation = self.registry.record(record)?.lock();
-        if entry.is_some() {
-            allocation.usage = region.usage;
-        }
+        allocation.usage = region.usage;
         allocation.live = Some(Live {
             address,
             size: request.size,
@@ -89,10 +179,11 @@ impl Arena {
             owner: None,
         });
         drop(allocation);
-        if let Some((first, count)) = entry {
-            block.set_entries(first, count, PageEntry::Allocation(record));
-        }
-        state.counters.add(request.size);
+        let (first, count) = match region.place {
+            Place::Pages { first, count } => (first, count),
+            Place::Whole | Place::Slot { .. } => (0, 1),
+        };
+        block.set_entries(first, count, PageEntry::Allocation(record));
         Ok(address)
     }
 
@@ -122,36 +213,38 @@ impl Arena {
         drop(allocation);
         block.set_entries(0, 1, PageEntry::Allocation(record));
         self.enter(&mut state, &block);
-        state.counters.add(import.size);
+        self.live.add(import.size);
         Ok(address)
     }
 
     /// Takes back the memory of an allocation whose record is dead already.
-    pub(crate) fn give_back(&self, live: &Live, record: u32, usage: Usage) {
-        let mut state = self.state.lock();
-        state.counters.live_bytes -= live.size;
-        state.counters.live_allocations -= 1;
+    pub(crate) fn give_back(&self, live: Live, record: u32, usage: Usage) {
+        self.live.remove(live.size);
         match live.place {
-            Place::Slot { slab, slot } => state.pool.give_slot(slab, slot),
+            Place::Slot { slab, slot, class } => {
+                // Less what came before the first aligned address.
+                let offset = live.offset - (class.slot_bytes() - live.reserved);
+                self.put_at_hand(class, FreeSlot { slab, slot, block: live.block, offset });
+            }
             Place::Pages { first, count } => {
+                let mut state = self.state.lock();
                 state.pool.give_pages(&live.block, first, count, usage);
                 state.idle_records.push(record);
+                self.release_unused(&mut state, self.sizes.keep);
             }
             Place::Whole => {
+                let mut state = self.state.lock();
                 state.idle_records.push(record);
-                state.pool.give_idle(live.block.clone(), usage);
+                state.pool.give_idle(live.block, usage);
+                self.release_unused(&mut state, self.sizes.keep);
             }
-        }
-        if !matches!(live.place, Place::Slot { .. }) {
-            self.release_unused(&mut state, self.sizes.keep);
         }
     }
 
     /// Drops the block of an imported allocation whose record is dead already.
     pub(crate) fn disown(&self, live: &Live, record: u32) {
+        self.live.remove(live.size);
         let mut state = self.state.lock();
-        state.counters.live_bytes -= live.size;
-        state.counters.live_allocations -= 1;
         state.idle_records.push(record);
         live.block.set_entries(0, 1, PageEntry::Free);
         self.forget(&mut state, &live.block);
@@ -167,18 +260,17 @@ impl Arena {
     /// The counts.
     pub(crate) fn counters(&self) -> Counters {
         let state = self.state.lock();
-        Counters { unused_bytes: state.pool.unused_bytes(), ..state.counters }
+        Counters {
+            live_bytes: self.live.bytes.load(Ordering::Relaxed),
+            live_allocations: self.live.allocations.load(Ordering::Relaxed),
+            peak_bytes: self.live.peak_bytes.load(Ordering::Relaxed),
+            block_bytes: state.block_bytes,
+            blocks: state.blocks,
+            unused_bytes: state.pool.unused_bytes(),
+        }
     }
 
     fn take(&self, state: &mut State, request: &Request) -> Result<Region> {
-        if let Some(class) = Class::for_request(request.size, request.alignment) {
-            if let Some(region) = state.pool.take_slot(class) {
-                return Ok(region);
-            }
-            self.open_slab(state, class)?;
-            let region = state.pool.take_slot(class);
-            return region.ok_or_else(|| Error::internal("a new slab without a free slot"));
-        }
         // Pages start at multiples of the smallest page.
         let slack = if request.alignment > SLAB_BYTES { request.alignment } else { 0 };
         let bytes = request
@@ -279,7 +371,11 @@ impl Arena {
         Ok(())
     }
 
+    /// Whoever waits for the pool holds no thread's slots, so they can be taken with the pool held.
     fn reclaim_slabs(&self, state: &mut State) -> bool {
+        for free in self.at_hand.drain() {
+            state.pool.give_slot(free.slab, free.slot);
+        }
         state.pool.reclaim_slabs(|slab| self.registry.slab_usage(slab))
     }
 
@@ -291,14 +387,14 @@ impl Arena {
 
     fn enter(&self, state: &mut State, block: &Arc<Block>) {
         self.registry.enter(block);
-        state.counters.blocks += 1;
-        state.counters.block_bytes += block.size();
+        state.blocks += 1;
+        state.block_bytes += block.size();
     }
 
     fn forget(&self, state: &mut State, block: &Arc<Block>) {
         self.registry.forget(block);
-        state.counters.blocks -= 1;
-        state.counters.block_bytes -= block.size();
+        state.blocks -= 1;
+        state.block_bytes -= block.size();
     }
 
     fn idle_record(&self, state: &mut State) -> Result<u32> {
@@ -332,6 +428,11 @@ impl Arena {
             budget.total
         ))
     }
+}
+
+/// The next multiple of `alignment`, a power of two.
+fn align_up(address: u64, alignment: u64) -> u64 {
+    (address + (alignment - 1)) & !(alignment - 1)
 }
 
 /// Host memory that the device uses in place.

@@ -5,6 +5,7 @@
 
 mod allocation;
 mod arena;
+mod at_hand;
 mod block;
 mod directory;
 mod pool;
@@ -26,8 +27,8 @@ use crate::{Error, Result};
 pub(crate) use self::allocation::{Allocation, AllocationState};
 pub(crate) use self::arena::Import;
 pub(crate) use self::block::Block;
-pub(crate) use self::recent::Recent;
 use self::pool::Place;
+pub(crate) use self::recent::Recent;
 
 /// All memory of one device.
 pub(crate) struct Memory {
@@ -75,12 +76,6 @@ impl Counters {
             blocks: self.blocks + other.blocks,
             unused_bytes: self.unused_bytes + other.unused_bytes,
         }
-    }
-
-    fn add(&mut self, bytes: u64) {
-        self.live_bytes += bytes;
-        self.live_allocations += 1;
-        self.peak_bytes = self.peak_bytes.max(self.live_bytes);
     }
 }
 
@@ -181,7 +176,7 @@ impl Memory {
         if !live.imported {
             let owner = live.owner.take();
             let points = points_of(&usage, owner.is_some());
-            arena.give_back(&live, record, usage);
+            arena.give_back(live, record, usage);
             return Ok(owner.map(|owner| Disowned { owner, points, block: None }));
         }
         arena.disown(&live, record);

@@ -9,8 +9,8 @@ use crate::runtime::usage::Usage;
 /// Where an allocation lies in its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A slot of a slab.
-    Slot { slab: u32, slot: u32 },
+    /// A slot of a slab, of the slab's class.
+    Slot { slab: u32, slot: u32, class: Class },
     /// A run of pages of a shared block.
     Pages { first: u32, count: u32 },
     /// A block of its own.
@@ -25,8 +25,17 @@ pub(crate) struct Region {
     pub(crate) offset: u64,
     /// Bytes.
     pub(crate) size: u64,
-    /// What a use of it must come after. Empty for slots: their records remember.
+    /// What a use of it must come after.
     pub(crate) usage: Usage,
+}
+
+/// A slot without an allocation. What a use of it must come after, its record remembers.
+pub(crate) struct FreeSlot {
+    pub(crate) slab: u32,
+    pub(crate) slot: u32,
+    pub(crate) block: Arc<Block>,
+    /// Bytes from the start of the block's buffer.
+    pub(crate) offset: u64,
 }
 
 /// Two sizes of shared blocks keep small and large allocations from splitting each other's space.
@@ -87,7 +96,7 @@ struct Slab {
 
 impl Pool {
     /// A free slot of a class, from a slab that has one.
-    pub(crate) fn take_slot(&mut self, class: Class) -> Option<Region> {
+    pub(crate) fn take_slot(&mut self, class: Class) -> Option<FreeSlot> {
         let open = self.open_slabs.get_mut(class.index())?;
         let number = *open.last()?;
         let slab = self.slabs.get_mut(&number)?;
@@ -96,13 +105,7 @@ impl Pool {
             open.pop();
         }
         let offset = slab.block.page_offset(slab.page) + u64::from(slot) * class.slot_bytes();
-        Some(Region {
-            block: slab.block.clone(),
-            place: Place::Slot { slab: number, slot },
-            offset,
-            size: class.slot_bytes(),
-            usage: Usage::default(),
-        })
+        Some(FreeSlot { slab: number, slot, block: slab.block.clone(), offset })
     }
 
     /// A slab number that already has records of `class`, from a slab that gave up its page.
