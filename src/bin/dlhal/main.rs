@@ -1,4 +1,7 @@
-//! `dlhal`: what devices there are, what is wrong with them, and what is in a module.
+//! `dlhal`: what devices there are, what is wrong with them, how fast they are, and what is in a
+//! module.
+
+mod bench;
 
 use std::io::Write;
 use std::path::Path;
@@ -14,6 +17,9 @@ usage: dlhal info [--json]         devices and what they can do
        dlhal info --snapshot [N]   everything that the driver told of its adapter N (0), as JSON
        dlhal doctor                what was found, what is wrong with it, and a self-test
        dlhal inspect FILE          a module's functions, arguments and shaders
+       dlhal bench [--device N] [--only PART]... [--quick] [--json FILE] [--svg FILE] [--list]
+                                   what each operation costs beside what plain Vulkan takes for it;
+                                   PART is a piece of an operation's name, or a group of --list
        dlhal --version | --help
 
 Exit status: 0; 1 when something failed or a device computes wrongly; 2 for wrong usage.
@@ -33,12 +39,12 @@ fn main() -> ExitCode {
             .and_then(vulkan::snapshot_json),
         ["doctor"] => return doctor(),
         ["inspect", file] => Module::load(Path::new(file)).map(|module| module.to_string()),
+        ["bench", ref rest @ ..] => {
+            return bench::run(rest).unwrap_or_else(wrong_usage);
+        }
         ["--version"] => Ok(format!("dlhal {}", env!("CARGO_PKG_VERSION"))),
         ["--help" | "-h" | "help"] => Ok(USAGE.trim_end().to_owned()),
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return wrong_usage(),
     };
     match outcome {
         Ok(text) => print(&text),
@@ -47,6 +53,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn wrong_usage() -> ExitCode {
+    eprint!("{USAGE}");
+    ExitCode::from(2)
 }
 
 /// A reader that closes early (`| head`) is no failure.
