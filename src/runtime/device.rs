@@ -41,11 +41,17 @@ pub struct Device {
     copy_kernel: CopyKernel,
     copy_threads: CopyThreads,
     mapped_up_to: u64,
+    pinned_from: u64,
+    batch_limit: Option<u32>,
+    barrier_always: bool,
     spin: Duration,
 }
 
 /// How long a wait looks at the device before it sleeps. A sleep and its wake-up cost about as much.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// From here on the device fetches from and writes to pinned memory of the host in place.
+const PINNED_FROM: u64 = 64 << 10;
 
 /// What a device's memory is used for; bytes. See [`Device::memory_statistics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +108,9 @@ impl Device {
             copy_threads: CopyThreads::new(tuning),
             spin: tuning.spin.unwrap_or_else(|| spin_for(hal.as_ref())),
             mapped_up_to: tuning.mapped_up_to.unwrap_or(u64::MAX),
+            pinned_from: tuning.pinned_from.unwrap_or(PINNED_FROM),
+            batch_limit: tuning.early_submit.map(|early| if early { 1 } else { u32::MAX }),
+            barrier_always: tuning.barrier_always.unwrap_or(false),
             id,
             hal,
             memory,
@@ -300,6 +309,21 @@ impl Device {
     /// Writes of more bytes than this go through staging, even where the host sees the memory.
     pub(crate) fn mapped_up_to(&self) -> u64 {
         self.mapped_up_to
+    }
+
+    /// Copies of so many bytes and more use pinned memory of the host in place.
+    pub(crate) fn pinned_from(&self) -> u64 {
+        self.pinned_from
+    }
+
+    /// Commands after which a batch goes to the device; `None` where its stream decides.
+    pub(crate) fn batch_limit(&self) -> Option<u32> {
+        self.batch_limit
+    }
+
+    /// Whether a barrier stands between any two commands, needed or not.
+    pub(crate) fn barrier_always(&self) -> bool {
+        self.barrier_always
     }
 
     /// Makes imported host memory an allocation; its address.
