@@ -229,6 +229,12 @@ impl Device {
         for stream in self.live_streams() {
             stream.sync(Deadline::Never)?;
         }
+        // A stream that is being dropped submits what it has; then its work is awaited here.
+        while self.streams.lock().iter().any(|stream| stream.strong_count() == 0) {
+            self.check_health()?;
+            std::thread::yield_now();
+        }
+        self.finish_submitted(Deadline::Never)?;
         self.run_deferred();
         Ok(())
     }
@@ -346,11 +352,7 @@ impl Device {
 
     /// Waits for all that has been submitted, and leaves alone what has not.
     pub(crate) fn finish_submitted(&self, deadline: Deadline) -> Result<()> {
-        for stream in self.live_streams() {
-            let timeline = self.timelines.get(stream.timeline_id())?;
-            timeline.wait(timeline.submitted(), deadline)?;
-        }
-        Ok(())
+        self.timelines.all().try_for_each(|timeline| timeline.wait(timeline.submitted(), deadline))
     }
 
     /// Submits a point that another stream has recorded but not submitted.
@@ -382,9 +384,12 @@ impl Device {
     }
 
     pub(crate) fn enter_stream(&self, stream: &Arc<Stream>) {
-        let mut streams = self.streams.lock();
-        streams.retain(|stream| stream.strong_count() > 0);
-        streams.push(Arc::downgrade(stream));
+        self.streams.lock().push(Arc::downgrade(stream));
+    }
+
+    /// Called by a stream that is dropped, once its work is submitted.
+    pub(crate) fn leave_stream(&self, stream: &Stream) {
+        self.streams.lock().retain(|other| !std::ptr::eq(other.as_ptr(), stream));
     }
 
     /// Lets the worker know that a stream has work which its user may leave unsubmitted.

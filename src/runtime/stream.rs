@@ -499,6 +499,7 @@ impl Drop for Stream {
         if let (Some(chunk), Ok(point)) = (taken.uploads.current.take(), point) {
             self.device.staging().retire(chunk, point);
         }
+        self.device.leave_stream(self);
         self.device.timelines().release(self.timeline);
     }
 }
