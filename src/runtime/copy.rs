@@ -548,18 +548,6 @@ fn on_device(
     result
 }
 
-/// Copies `size` bytes between two places of one device that do not overlap, in the stream's order.
-pub(crate) fn copy_bytes(
-    device: &Arc<Device>,
-    stream: &Arc<Stream>,
-    from: u64,
-    to: u64,
-    size: u64,
-) -> Result<()> {
-    let side = |start| DeviceSide::packed(device, start, size);
-    copy_on_device(stream, side(from), side(to))
-}
-
 fn copy_on_device(
     stream: &Arc<Stream>,
     mut from: DeviceSide<'_>,
