@@ -3,13 +3,14 @@
 //! coherent and limits are small. Each test runs in a process of its own, behind validation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "common/child.rs"]
+mod child;
 #[path = "hal/fault_layer.rs"]
 mod fault_layer;
 #[allow(dead_code, reason = "the conformance suite uses the rest")]
 #[path = "hal/kit.rs"]
 mod kit;
 
-use std::process::Command;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -332,19 +333,7 @@ fn buffer_of(
 
 /// Runs one of the ignored tests with the fault layer between validation and driver.
 fn in_a_process(test: &str, environment: &[&str]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", test, "--nocapture"]).env("DLHAL_VALIDATION", "1");
-    fault_layer::insert(&mut command);
-    for variable in environment {
-        let (name, value) = variable.split_once('=').unwrap();
-        command.env(name, value);
-    }
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{test} {environment:?}: {}\n{}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let environment: Vec<_> =
+        environment.iter().map(|variable| variable.split_once('=').unwrap()).collect();
+    child::run(test, &environment, fault_layer::insert);
 }

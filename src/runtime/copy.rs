@@ -30,8 +30,9 @@ const READS_IN_FLIGHT: usize = 4;
 const MAX_REGIONS: usize = 1 << 14;
 /// Bytes of a piece of a copy between devices.
 const BETWEEN_DEVICES: u64 = 16 << 20;
-/// From here on the device fetches from and writes to pinned memory of the host in place.
-const PINNED_IN_PLACE: u64 = 64 << 10;
+/// From here on a copy to memory that the host sees waits for the work on it, rather than pass
+/// through staging.
+const WORTH_A_WAIT: u64 = 64 << 10;
 
 const BYTE: DataType = DataType::new(DataType::UINT, 8);
 
@@ -281,7 +282,7 @@ fn host_to_device(
     let mut side = DeviceSide::new(device, target)?;
     let total = side.runs.left();
     if side.span <= device.mapped_up_to() {
-        let wait = side.span > PINNED_IN_PLACE;
+        let wait = side.span > WORTH_A_WAIT;
         let direct = mapped::write(device, side.start, side.span, wait, |bytes| {
             let batch = device.copy_threads().begin(total, lie_apart(&host, &side, bytes));
             while let Some(piece) = side.runs.take(u64::MAX) {
@@ -544,18 +545,6 @@ fn on_device(
     result
 }
 
-/// Copies `size` bytes between two places of one device that do not overlap, in the stream's order.
-pub(crate) fn copy_bytes(
-    device: &Arc<Device>,
-    stream: &Arc<Stream>,
-    from: u64,
-    to: u64,
-    size: u64,
-) -> Result<()> {
-    let side = |start| DeviceSide::packed(device, start, size);
-    copy_on_device(stream, side(from), side(to))
-}
-
 fn copy_on_device(
     stream: &Arc<Stream>,
     mut from: DeviceSide<'_>,
@@ -650,7 +639,7 @@ fn between_devices(
 /// The device's view of a contiguous tensor in host memory that this library pinned or imported,
 /// if the device should use it in place.
 fn pinned_in_place<'a>(device: &Arc<Device>, host: &TensorView<'a>) -> Option<TensorView<'a>> {
-    if host.nbytes() < PINNED_IN_PLACE || !host.is_contiguous() {
+    if host.nbytes() < device.pinned_from() || !host.is_contiguous() {
         return None;
     }
     let data = device.memory().device_address_of_host(host.address())?;

@@ -2,8 +2,8 @@
 //! several times as fast as its copy command does (H200: 1,850 GB/s against 380).
 //!
 //! The kernel writes whole vectors of 16 bytes, from the first place on at which a binding may
-//! begin; the few bytes before and after are left to the copy command. So no more of the target is
-//! bound than is written, and neither side is touched beyond the copy's bytes.
+//! begin; the few bytes before and after are left to the copy command. So neither side is bound, and
+//! none touched, beyond the copy's bytes: what lies beside them may be in use by the same command.
 
 use std::sync::Arc;
 
@@ -162,8 +162,8 @@ fn inner(region: &CopyRegion, limits: &KernelLimits) -> Option<CopyRegion> {
     };
     // The same for every place in the region, up to whole vectors.
     let skipped = skipped(&moved(before)).unwrap_or(0);
-    if before < skipped {
-        // The word that the first byte lies in would begin before the source.
+    if (region.src_offset + before) / alignment * alignment < region.src_offset {
+        // The binding would begin before the source, where the copy may write.
         before += alignment;
     }
     let rest = moved(before);
@@ -214,8 +214,8 @@ fn parts<'a>(whole: &'a CopyRegion, limits: &'a KernelLimits) -> impl Iterator<I
     let alignment = binding_alignment(limits);
     // Counts and places in the shaders have 32 bits.
     let range = limits.max_storage_buffer_range.min(u64::from(u32::MAX));
-    // Of the source up to `alignment` bytes before and a word after are bound as well. The next part
-    // of the target begins where a binding may.
+    // Up to `alignment` bytes before a part's source and a word after are bound as well. The next
+    // part of the target begins where a binding may.
     let most = (range.saturating_sub(alignment + 4) / alignment * alignment).max(alignment);
     let skipped = skipped(whole);
     let part = move |done: u64| {
@@ -301,7 +301,7 @@ mod tests {
                         Some(inner) => edges(&region, inner).collect(),
                         None => vec![region],
                     };
-                    let most_left = binding_alignment(&limits) + 20;
+                    let most_left = 2 * binding_alignment(&limits) + 20;
                     assert!(edges.iter().map(|edge| edge.size).sum::<u64>() <= most_left);
                     for part in inner.iter().flat_map(|inner| parts(inner, &limits)) {
                         run(&part, &source, &mut target, &limits);
@@ -318,19 +318,19 @@ mod tests {
     }
 
     #[test]
-    fn words_outside_the_source_are_not_read() {
-        for (src, dst) in (0..16).flat_map(|src| (0..16).map(move |dst| (src, dst))) {
+    fn nothing_outside_source_and_target_is_bound() {
+        let limits = [limits(16, 256, 7), limits(64, 256, 7)];
+        for (src, dst) in (0..65).flat_map(|src| (0..65).map(move |dst| (src, dst))) {
             let region = region(1024 + src, 2048 + dst, 500);
-            let limits = limits(16, 256, 7);
-            let inner = inner(&region, &limits).unwrap();
-            for part in parts(&inner, &limits) {
-                let first = match part.skipped {
-                    None => part.source.0 + 16 * u64::from(part.source_first),
-                    Some(_) => part.source.0 + 4 * u64::from(part.source_first),
-                };
-                assert!(first >= region.src_offset, "{region:?}");
-                let end = part.source.0 + part.source.1;
-                assert!(end <= region.src_offset + region.size, "{region:?}");
+            let lies_in = |(offset, size): (u64, u64), start: u64| {
+                offset >= start && offset + size <= start + region.size
+            };
+            for limits in &limits {
+                let inner = inner(&region, limits).unwrap();
+                for part in parts(&inner, limits) {
+                    assert!(lies_in(part.source, region.src_offset), "{region:?}: {part:?}");
+                    assert!(lies_in(part.target, region.dst_offset), "{region:?}: {part:?}");
+                }
             }
         }
     }

@@ -41,11 +41,17 @@ pub struct Device {
     copy_kernel: CopyKernel,
     copy_threads: CopyThreads,
     mapped_up_to: u64,
+    pinned_from: u64,
+    batch_limit: Option<u32>,
+    barrier_always: bool,
     spin: Duration,
 }
 
 /// How long a wait looks at the device before it sleeps. A sleep and its wake-up cost about as much.
 const SPIN: Duration = Duration::from_micros(50);
+
+/// From here on the device fetches from and writes to pinned memory of the host in place.
+const PINNED_FROM: u64 = 64 << 10;
 
 /// What a device's memory is used for; bytes. See [`Device::memory_statistics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +108,9 @@ impl Device {
             copy_threads: CopyThreads::new(tuning),
             spin: tuning.spin.unwrap_or_else(|| spin_for(hal.as_ref())),
             mapped_up_to: tuning.mapped_up_to.unwrap_or(u64::MAX),
+            pinned_from: tuning.pinned_from.unwrap_or(PINNED_FROM),
+            batch_limit: tuning.early_submit.map(|early| if early { 1 } else { u32::MAX }),
+            barrier_always: tuning.barrier_always.unwrap_or(false),
             id,
             hal,
             memory,
@@ -220,6 +229,12 @@ impl Device {
         for stream in self.live_streams() {
             stream.sync(Deadline::Never)?;
         }
+        // A stream that is being dropped submits what it has; then its work is awaited here.
+        while self.streams.lock().iter().any(|stream| stream.strong_count() == 0) {
+            self.check_health()?;
+            std::thread::yield_now();
+        }
+        self.finish_submitted(Deadline::Never)?;
         self.run_deferred();
         Ok(())
     }
@@ -302,6 +317,21 @@ impl Device {
         self.mapped_up_to
     }
 
+    /// Copies of so many bytes and more use pinned memory of the host in place.
+    pub(crate) fn pinned_from(&self) -> u64 {
+        self.pinned_from
+    }
+
+    /// Commands after which a batch goes to the device; `None` where its stream decides.
+    pub(crate) fn batch_limit(&self) -> Option<u32> {
+        self.batch_limit
+    }
+
+    /// Whether a barrier stands between any two commands, needed or not.
+    pub(crate) fn barrier_always(&self) -> bool {
+        self.barrier_always
+    }
+
     /// Makes imported host memory an allocation; its address.
     pub(crate) fn adopt(&self, import: Import) -> Result<u64> {
         self.memory.adopt(import)
@@ -322,11 +352,7 @@ impl Device {
 
     /// Waits for all that has been submitted, and leaves alone what has not.
     pub(crate) fn finish_submitted(&self, deadline: Deadline) -> Result<()> {
-        for stream in self.live_streams() {
-            let timeline = self.timelines.get(stream.timeline_id())?;
-            timeline.wait(timeline.submitted(), deadline)?;
-        }
-        Ok(())
+        self.timelines.all().try_for_each(|timeline| timeline.wait(timeline.submitted(), deadline))
     }
 
     /// Submits a point that another stream has recorded but not submitted.
@@ -358,9 +384,12 @@ impl Device {
     }
 
     pub(crate) fn enter_stream(&self, stream: &Arc<Stream>) {
-        let mut streams = self.streams.lock();
-        streams.retain(|stream| stream.strong_count() > 0);
-        streams.push(Arc::downgrade(stream));
+        self.streams.lock().push(Arc::downgrade(stream));
+    }
+
+    /// Called by a stream that is dropped, once its work is submitted.
+    pub(crate) fn leave_stream(&self, stream: &Stream) {
+        self.streams.lock().retain(|other| !std::ptr::eq(other.as_ptr(), stream));
     }
 
     /// Lets the worker know that a stream has work which its user may leave unsubmitted.

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::arguments::Arguments;
-use super::copy::copy_bytes;
 use super::device::Device;
 use super::function::{Function, Ready};
 use super::memory::Allocation;
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
-use crate::hal::{BindingKind, BufferRange, Dispatch, MemoryKind, Stages};
+use crate::hal::{BindingKind, BufferRange, CopyRegion, Dispatch, MemoryKind, Stages};
 use crate::module::ScalarBlock;
 use crate::{Error, Result};
 
@@ -101,7 +100,7 @@ impl Call<'_> {
         let uses = self.uses(&self.arguments.addresses)?;
         match self.misaligned(&uses)? {
             misaligned if misaligned.is_empty() => self.record_with(stream, &uses),
-            misaligned => self.record_through_scratch(stream, &uses, &misaligned),
+            misaligned => self.record_through_scratch(stream, uses, &misaligned),
         }
     }
 
@@ -121,34 +120,38 @@ impl Call<'_> {
     }
 
     fn record_with(&self, stream: &Arc<Stream>, uses: &[Use]) -> Result<()> {
+        stream.record(uses, Stages::COMPUTE, |recording| {
+            let bound = recording.bound;
+            self.dispatch(recording, bound)
+        })
+    }
+
+    fn dispatch(&self, recording: &mut Recording<'_>, bound: &[Bound<'_>]) -> Result<()> {
         let limits = &self.device.properties().kernel;
         let groups = self.arguments.groups(limits)?;
         let limit = limits.max_storage_buffer_range;
-        stream.record(uses, Stages::COMPUTE, |recording| {
-            let uniform = match self.function.info().scalars {
-                ScalarBlock::Uniform { .. } => {
-                    Some(recording.upload(self.arguments.scalars.len() as u64, |target| {
-                        target.write_copy_of_slice(&self.arguments.scalars);
-                    })?)
-                }
-                ScalarBlock::None | ScalarBlock::PushConstants { .. } => None,
-            };
-            let Recording { commands, bound, .. } = recording;
-            let mut storage = bound.iter().map(|bound| storage_range(bound, limit));
-            let mut ranges = SmallVec::<[BufferRange<'_>; 8]>::new();
-            for desc in self.function.bindings() {
-                let range = match desc.kind {
-                    BindingKind::StorageBuffer => storage.next(),
-                    BindingKind::UniformBuffer => uniform.as_ref().map(|upload| upload.range()),
-                };
-                ranges.push(range.ok_or_else(|| Error::internal("a binding without a buffer"))?);
+        let uniform = match self.function.info().scalars {
+            ScalarBlock::Uniform { .. } => {
+                Some(recording.upload(self.arguments.scalars.len() as u64, |target| {
+                    target.write_copy_of_slice(&self.arguments.scalars);
+                })?)
             }
-            commands.dispatch(&Dispatch {
-                executable: &self.ready.executable,
-                bindings: &ranges,
-                constants: if uniform.is_some() { &[] } else { &self.arguments.scalars },
-                groups,
-            })
+            ScalarBlock::None | ScalarBlock::PushConstants { .. } => None,
+        };
+        let mut storage = bound.iter().map(|bound| storage_range(bound, limit));
+        let mut ranges = SmallVec::<[BufferRange<'_>; 8]>::new();
+        for desc in self.function.bindings() {
+            let range = match desc.kind {
+                BindingKind::StorageBuffer => storage.next(),
+                BindingKind::UniformBuffer => uniform.as_ref().map(|upload| upload.range()),
+            };
+            ranges.push(range.ok_or_else(|| Error::internal("a binding without a buffer"))?);
+        }
+        recording.commands.dispatch(&Dispatch {
+            executable: &self.ready.executable,
+            bindings: &ranges,
+            constants: if uniform.is_some() { &[] } else { &self.arguments.scalars },
+            groups,
         })
     }
 
@@ -175,20 +178,18 @@ impl Call<'_> {
     }
 
     /// Buffers at offsets that the device cannot bind are copied to scratch memory, and back if the
-    /// kernel writes to them. All of it happens in the stream's order.
+    /// kernel writes to them. All of it is one step of the stream: what others write to the rest of
+    /// an allocation meanwhile would be undone by the copy back.
     #[cold]
     fn record_through_scratch(
         &self,
         stream: &Arc<Stream>,
-        uses: &[Use],
+        mut uses: SmallVec<[Use; 8]>,
         misaligned: &[usize],
     ) -> Result<()> {
+        let mut scratch = Scratch { device: self.device, addresses: SmallVec::new() };
         for &index in misaligned {
-            self.check_alone(uses, index)?;
-        }
-        let mut scratch = Scratch { device: self.device, moved: SmallVec::new() };
-        let mut addresses = self.arguments.addresses.clone();
-        for &index in misaligned {
+            self.check_alone(&uses, index)?;
             let used = &uses[index];
             let size = {
                 let state = self.allocation(used)?.lock();
@@ -196,18 +197,26 @@ impl Call<'_> {
                 live.size - (used.address - live.address)
             };
             let address = self.device.allocate(size.max(1), 256, MemoryKind::Device)?;
-            let moved = Moved { own: used.address, scratch: address, size };
-            scratch.moved.push((moved, used.writes));
-            addresses[index] = address;
-            copy_bytes(self.device, stream, moved.own, moved.scratch, size)?;
+            scratch.addresses.push(address);
+            uses.push(Use { address, size: 0, writes: true, argument: None });
         }
-        self.record_with(stream, &self.uses(&addresses)?)?;
-        for &(moved, written) in &scratch.moved {
-            if written {
-                copy_bytes(self.device, stream, moved.scratch, moved.own, moved.size)?;
+        stream.record(&uses, Stages::ON_DEVICE, |recording| {
+            let (own, scratch) = recording.bound.split_at(self.function.buffers().len());
+            let mut bound = SmallVec::<[Bound<'_>; 8]>::from_slice(own);
+            for (&index, scratch) in misaligned.iter().zip(scratch) {
+                copy_all(recording, &own[index], scratch)?;
+                bound[index] = *scratch;
             }
-        }
-        Ok(())
+            recording.commands.barrier(Stages::TRANSFER, Stages::COMPUTE)?;
+            self.dispatch(recording, &bound)?;
+            recording.commands.barrier(Stages::COMPUTE, Stages::TRANSFER)?;
+            for (&index, scratch) in misaligned.iter().zip(scratch) {
+                if uses[index].writes {
+                    copy_all(recording, scratch, &own[index])?;
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Copying a part of an allocation back must not undo what the kernel wrote to another.
@@ -233,26 +242,29 @@ impl Call<'_> {
     }
 }
 
-#[derive(Clone, Copy)]
-struct Moved {
-    own: u64,
-    scratch: u64,
-    size: u64,
-}
-
 /// Scratch memory, given back when the launch is recorded: whoever gets it comes after.
 struct Scratch<'a> {
     device: &'a Arc<Device>,
-    moved: SmallVec<[(Moved, bool); 2]>,
+    addresses: SmallVec<[u64; 2]>,
 }
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        for (moved, _) in &self.moved {
+        for &address in &self.addresses {
             // It was allocated by this launch alone, so this cannot fail.
-            let _ = self.device.free(moved.scratch);
+            let _ = self.device.free(address);
         }
     }
+}
+
+/// Copies as many bytes as both have.
+fn copy_all(recording: &mut Recording<'_>, from: &Bound<'_>, to: &Bound<'_>) -> Result<()> {
+    let size = from.available.min(to.available);
+    if size == 0 {
+        return Ok(());
+    }
+    let region = CopyRegion { src_offset: from.offset, dst_offset: to.offset, size };
+    recording.commands.copy(from.buffer, to.buffer, &[region])
 }
 
 /// What a kernel sees of a buffer: to the end of its allocation, whole words, as far as the device

@@ -24,6 +24,9 @@ pub(crate) fn write(
 ) -> Result<bool> {
     let mut fill = Some(fill);
     access(device, address, size, Access { writes: true, wait, cached: false }, |buffer, range| {
+        // A flush moves whole atoms of memory that is not coherent: of the first and the last, and
+        // between rows, bytes that the device may have written since the host saw them.
+        buffer.invalidate(range.offset..range.offset + size)?;
         if let Some(fill) = fill.take() {
             fill(range.host);
         }

@@ -216,7 +216,7 @@ impl Stream {
             let Some(commands) = recorder.open.as_deref_mut() else {
                 return Err(Error::internal("no open batch"));
             };
-            if order.needs_barrier {
+            if order.needs_barrier || (recorder.commands > 0 && self.device.barrier_always()) {
                 commands.barrier(recorder.stages, Stages::ON_DEVICE)?;
                 recorder.covered = recorder.sequence;
                 recorder.stages = Stages::NONE;
@@ -254,7 +254,8 @@ impl Stream {
             if waits_for_company {
                 recorder.batches = recorder.batches.max(1);
             }
-            if recorder.commands >= recorder.batch_limit() {
+            let limit = self.device.batch_limit().unwrap_or_else(|| recorder.batch_limit());
+            if recorder.commands >= limit.min(LARGEST_BATCH) {
                 self.submit(recorder)?;
             } else {
                 self.device.wake_worker();
@@ -519,6 +520,7 @@ impl Drop for Stream {
         if let (Some(chunk), Ok(point)) = (taken.uploads.current.take(), point) {
             self.device.staging().retire(chunk, point);
         }
+        self.device.leave_stream(self);
         self.device.timelines().release(self.timeline);
     }
 }

@@ -108,6 +108,11 @@ impl Timelines {
         self.table.get(id).ok_or_else(|| Error::internal("a point on an unknown timeline"))
     }
 
+    /// All of them, those of freed streams included.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Timeline> {
+        (0..).map_while(|id| self.table.get(id))
+    }
+
     /// Whether a point has passed. A device that fails to tell counts as not passed.
     pub(crate) fn has_passed(&self, point: Point) -> bool {
         self.get(point.timeline)

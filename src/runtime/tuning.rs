@@ -21,6 +21,13 @@ pub struct Tuning {
     /// `DLHAL_MAPPED_UP_TO`: the host writes up to so many bytes to device memory that it sees;
     /// larger copies go through staging.
     pub mapped_up_to: Option<u64>,
+    /// `DLHAL_PINNED_FROM`: the device uses pinned memory of the host in place for copies of so many
+    /// bytes and more; smaller ones are made as for ordinary memory.
+    pub pinned_from: Option<u64>,
+    /// `DLHAL_EARLY_SUBMIT`: every command goes to the device at once, or only full batches do.
+    pub early_submit: Option<bool>,
+    /// `DLHAL_BARRIER_ALWAYS`: a barrier stands between any two commands of a batch.
+    pub barrier_always: Option<bool>,
     /// `DLHAL_SPIN_US`: how long a wait looks at the device again and again before it sleeps.
     pub spin: Option<Duration>,
 }
@@ -46,6 +53,9 @@ impl Tuning {
             copy_slice: variable::number("DLHAL_COPY_SLICE", &lookup, said),
             stream_from: variable::number("DLHAL_STREAM_FROM", &lookup, said),
             mapped_up_to: variable::number("DLHAL_MAPPED_UP_TO", &lookup, said),
+            pinned_from: variable::number("DLHAL_PINNED_FROM", &lookup, said),
+            early_submit: variable::switch("DLHAL_EARLY_SUBMIT", &lookup, said),
+            barrier_always: variable::switch("DLHAL_BARRIER_ALWAYS", &lookup, said),
             spin: variable::number("DLHAL_SPIN_US", &lookup, said).map(Duration::from_micros),
         };
         (tuning, complaints)
@@ -75,6 +85,9 @@ mod tests {
             ("DLHAL_COPY_SLICE", "65536"),
             ("DLHAL_STREAM_FROM", "5"),
             ("DLHAL_MAPPED_UP_TO", "0"),
+            ("DLHAL_PINNED_FROM", "9"),
+            ("DLHAL_EARLY_SUBMIT", "0"),
+            ("DLHAL_BARRIER_ALWAYS", "1"),
             ("DLHAL_SPIN_US", "7"),
         ];
         let expected = Tuning {
@@ -83,6 +96,9 @@ mod tests {
             copy_slice: Some(65536),
             stream_from: Some(5),
             mapped_up_to: Some(0),
+            pinned_from: Some(9),
+            early_submit: Some(false),
+            barrier_always: Some(true),
             spin: Some(Duration::from_micros(7)),
         };
         assert_eq!(parse(&all), (expected, Vec::new()));

@@ -215,3 +215,21 @@ pub(crate) fn sizes_around_powers_of_two(api: &Api) {
         }
     }
 }
+
+/// What the device wrote stays, where the host then writes beside it in the same cache line.
+pub(crate) fn beside_what_the_device_wrote(api: &Api) {
+    let stream = api.stream();
+    let [source, tensor] = [0; 2].map(|_| api.alloc(256));
+    let mut expected = vec![0; 256];
+    api.write(tensor, &expected, &stream).unwrap();
+    for round in 1..=20 {
+        api.write(source, &[round; 256], &stream).unwrap();
+        api.move_bytes(source, tensor, 128, &stream).unwrap();
+        stream.sync(dlhal::hal::Deadline::Never).unwrap();
+        api.write(tensor + 100, &[!round; 60], &stream).unwrap();
+        expected[..128].fill(round);
+        expected[100..160].fill(!round);
+        assert_eq!(api.read(tensor, 256, &stream).unwrap(), expected);
+    }
+    [source, tensor].into_iter().for_each(|address| api.device.free(address).unwrap());
+}

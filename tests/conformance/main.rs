@@ -7,6 +7,8 @@
 //! The driver is whatever the Vulkan loader finds (`VK_DRIVER_FILES` chooses).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 mod copies;
@@ -17,8 +19,6 @@ mod memory;
 mod scalars;
 mod streams;
 mod timers;
-
-use std::process::Command;
 
 use dlhal::runtime::{DeviceRef, system};
 use dlhal::vulkan;
@@ -32,6 +32,7 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("copies::any_size_at_any_offset", copies::any_size_at_any_offset),
     ("copies::within_the_device_at_any_offset", copies::within_the_device_at_any_offset),
     ("copies::strided_in_every_direction", copies::strided_in_every_direction),
+    ("copies::beside_what_the_device_wrote", copies::beside_what_the_device_wrote),
     ("copies::large", copies::large),
     ("copies::pinned", copies::pinned),
     ("copies::sizes_around_powers_of_two", copies::sizes_around_powers_of_two),
@@ -191,7 +192,7 @@ fn without_anything_optional() {
 fn with_two_devices() {
     let drivers = ["DLHAL_TEST_SOFTWARE_DRIVER", "DLHAL_TEST_SOFTWARE_DRIVER_2"]
         .map(|variable| std::env::var(variable).expect("set by .deps/env.sh"));
-    in_a_process("on_two_devices", &[("VK_DRIVER_FILES", &drivers.join(":"))]);
+    child::run("on_two_devices", &[("VK_DRIVER_FILES", &drivers.join(":"))], |_| ());
 }
 
 #[test]
@@ -228,19 +229,5 @@ fn shut_down_without_complaint() {
 fn suite_with(switches: &[&str]) {
     let environment: Vec<_> =
         switches.iter().map(|switch| switch.split_once('=').unwrap_or((switch, "1"))).collect();
-    in_a_process("on_the_first_device", &environment);
-}
-
-/// Runs a test in a process of its own, since the environment says what to do without and since
-/// validation messages count for the process.
-fn in_a_process(test: &str, environment: &[(&str, &str)]) {
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", test, "--nocapture"])
-        .env("DLHAL_VALIDATION", std::env::var("DLHAL_VALIDATION").unwrap_or("1".to_owned()))
-        .envs(environment.iter().copied())
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{environment:?}: {}\n{text}", output.status);
-    assert!(text.contains("1 passed"), "{environment:?}: the test did not run\n{text}");
+    child::run("on_the_first_device", &environment, |_| ());
 }

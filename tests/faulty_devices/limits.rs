@@ -182,6 +182,7 @@ pub(crate) fn copies_where_memory_is_not_coherent() {
     let api = api();
     copies::any_size_at_any_offset(&api);
     copies::strided_in_every_direction(&api);
+    copies::beside_what_the_device_wrote(&api);
     copies::large(&api);
     copies::sizes_around_powers_of_two(&api);
     copies::pinned(&api);

@@ -5,6 +5,8 @@
 //! With `DLHAL_TEST_SOAK=1` each takes its long form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../conformance/copies.rs"]
@@ -22,8 +24,6 @@ mod streams;
 #[allow(dead_code, reason = "the conformance suite uses the rest")]
 #[path = "../conformance/timers.rs"]
 mod timers;
-
-use std::process::Command;
 
 use dlhal::runtime::{DeviceRef, system};
 use dlhal::vulkan;
@@ -184,16 +184,8 @@ fn api() -> Api {
 
 /// Runs one of the ignored tests with the fault layer between validation and driver.
 fn in_a_process(test: &str, environment: &[&str]) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", test, "--nocapture"]).env("DLHAL_VALIDATION", "1");
-    fault_layer::insert(&mut command);
-    for variable in environment {
-        let (name, value) = variable.split_once('=').unwrap();
-        command.env(name, value);
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{test} {environment:?}: {}\n{text}", output.status);
-    assert!(text.contains("1 passed"), "{test} {environment:?}: the test did not run\n{text}");
+    let environment: Vec<_> =
+        environment.iter().map(|variable| variable.split_once('=').unwrap()).collect();
+    let text = child::run(test, &environment, fault_layer::insert);
     assert!(!text.contains("DLHAL-FAULT-VIOLATION"), "{test} {environment:?}\n{text}");
 }

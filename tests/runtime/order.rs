@@ -1,5 +1,8 @@
 //! Barriers stand only where a hazard needs one; streams wait for each other where they must.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use dlhal::hal::QueueRole;
 use dlhal::null::Options;
 use dlhal::runtime::{Event, sync_streams, thread};
@@ -140,6 +143,38 @@ fn a_wait_that_was_made_is_not_made_again() {
     second.flush().unwrap();
     let waits: usize = rig.null.log().iter().map(|submitted| submitted.waits.len()).sum();
     assert_eq!(waits, 1);
+}
+
+#[test]
+fn a_synchronise_of_the_device_waits_for_a_dropped_stream() {
+    let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
+    let stream = rig.stream();
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+    rig.add(a, b, c, &stream).unwrap();
+    drop(stream);
+    let completed = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // Long enough for a synchronise that does not wait to return.
+            std::thread::sleep(Duration::from_millis(50));
+            completed.store(true, Ordering::SeqCst);
+            rig.null.complete(1).unwrap();
+        });
+        rig.device.sync().unwrap();
+        assert!(completed.load(Ordering::SeqCst));
+    });
+}
+
+/// What other threads write beside a misaligned view would be undone if it came between.
+#[test]
+fn nothing_comes_between_the_copies_of_a_misaligned_view_and_its_kernel() {
+    let rig = rig();
+    let stream = thread::stream(&rig.device).unwrap();
+    let [a, b, c] = [0; 3].map(|_| rig.alloc(1024));
+    rig.add(a + 4, b, c + 4, &stream).unwrap();
+    stream.flush().unwrap();
+    let letters = rig.letters();
+    assert_eq!((letters.as_str(), rig.null.log().len()), ("CCBDBC", 1));
 }
 
 #[test]
