@@ -21,6 +21,8 @@ use crate::{DlhalStatus, Error, Result};
 
 /// A batch goes to the device at this many commands at the latest.
 const LARGEST_BATCH: u32 = 256;
+/// What a submission costs is worth while for as many commands, even where the device waits.
+const SMALLEST_BATCH: u32 = 4;
 /// Batches in flight beyond this make recording wait for the oldest: the bound on the backlog.
 const MAX_IN_FLIGHT: usize = 32;
 
@@ -99,8 +101,8 @@ struct Recorder {
     open: Option<Box<dyn CommandBuffer>>,
     /// Commands in the open batch.
     commands: u32,
-    /// Batches submitted since the stream was last idle as far as its user is concerned.
-    batches: u32,
+    /// Commands since the stream was last idle as far as its user is concerned.
+    burst: u32,
     /// Numbers the stream's commands.
     sequence: u64,
     /// The last command that a barrier stands behind.
@@ -243,6 +245,7 @@ impl Stream {
                 .any(|(bound, used)| used.writes && bound.buffer.mapping().is_some());
             recorder.sequence += 1;
             recorder.commands += 1;
+            recorder.burst = recorder.burst.saturating_add(1);
             recorder.stages |= stages;
             recorder.host_reads |= mapped || host_reads;
             drop(bound);
@@ -252,10 +255,9 @@ impl Stream {
             }
             drop(held);
             if waits_for_company {
-                recorder.batches = recorder.batches.max(1);
+                recorder.burst = recorder.burst.max(2);
             }
-            let limit = self.device.batch_limit().unwrap_or_else(|| recorder.batch_limit());
-            if recorder.commands >= limit.min(LARGEST_BATCH) {
+            if self.is_due(recorder)? {
                 self.submit(recorder)?;
             } else {
                 self.device.wake_worker();
@@ -286,7 +288,7 @@ impl Stream {
         // Loss may be told by no call before this one; results read now would be undefined.
         self.device.check_health()?;
         let mut recorder = self.recorder.lock();
-        recorder.batches = 0;
+        recorder.burst = 0;
         self.recycle(&mut recorder)
     }
 
@@ -332,7 +334,7 @@ impl Stream {
             return false;
         }
         let failed = self.submit(&mut recorder).is_err();
-        recorder.batches = 0;
+        recorder.burst = 0;
         failed
     }
 
@@ -425,6 +427,23 @@ impl Stream {
         Ok(())
     }
 
+    /// Whether the open batch should go to the device now.
+    fn is_due(&self, recorder: &Recorder) -> Result<bool> {
+        if recorder.commands >= LARGEST_BATCH {
+            return Ok(true);
+        }
+        match self.device.early_submit() {
+            Some(early) => Ok(early),
+            None => Ok(recorder.is_worth_submitting() && self.runs_out(recorder)?),
+        }
+    }
+
+    /// Whether the device has at most one batch of the stream left.
+    fn runs_out(&self, recorder: &Recorder) -> Result<bool> {
+        let last_but_one = recorder.in_flight.iter().nth_back(1);
+        last_but_one.map_or(Ok(true), |batch| self.timeline()?.is_complete(batch.value))
+    }
+
     fn submit(&self, recorder: &mut Recorder) -> Result<()> {
         if !recorder.has_work() {
             return Ok(());
@@ -442,7 +461,6 @@ impl Stream {
         }
         recorder.waits.clear();
         recorder.commands = 0;
-        recorder.batches += 1;
         recorder.host_reads = false;
         timeline.set_submitted(value);
         let point = Point { timeline: self.timeline, value };
@@ -579,12 +597,16 @@ impl Upload {
 }
 
 impl Recorder {
-    /// One command after a pause, so that the device starts at once; then more and more, so that it
-    /// never runs out while submitting costs less and less.
-    fn batch_limit(&self) -> u32 {
-        match self.batches {
-            0 => 1,
-            batches => (8 << batches.min(8)).min(LARGEST_BATCH),
+    /// Whether the open batch may go to a device that runs out of work: one command after a pause,
+    /// so that it starts at once; then more and more, so that submitting costs less and less, and
+    /// what is left for the end stays a small part of the whole.
+    fn is_worth_submitting(&self) -> bool {
+        match self.burst {
+            1 => true,
+            burst => {
+                let least = (burst / 4).clamp(SMALLEST_BATCH, LARGEST_BATCH / 2);
+                self.commands >= least && self.commands.is_multiple_of(SMALLEST_BATCH)
+            }
         }
     }
 

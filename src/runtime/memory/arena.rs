@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::allocation::Live;
-use super::at_hand::SlotsAtHand;
+use super::at_hand::AtHand;
 use super::block::{Block, PageEntry};
-use super::pool::{FreeSlot, Place, Pool, Region, Shelf};
+use super::pool::{FreeRegion, FreeSlot, Place, Pool, Region, Shelf};
 use super::registry::Registry;
 use super::slab::{Class, GRANULE, SLAB_BYTES};
 use super::{Counters, Request};
@@ -23,7 +23,7 @@ pub(crate) struct Arena {
     registry: Arc<Registry>,
     kind: MemoryKind,
     sizes: BlockSizes,
-    at_hand: SlotsAtHand,
+    at_hand: AtHand,
     live: LiveCounts,
     state: Mutex<State>,
 }
@@ -35,6 +35,16 @@ struct State {
     idle_records: Vec<u32>,
     blocks: u64,
     block_bytes: u64,
+}
+
+impl State {
+    fn give_region(&mut self, free: FreeRegion) {
+        let FreeRegion { record, region } = free;
+        if let Place::Pages { first, count, .. } = region.place {
+            self.pool.give_pages(&region.block, first, count, region.usage);
+        }
+        self.idle_records.push(record);
+    }
 }
 
 /// What is allocated.
@@ -84,12 +94,13 @@ impl BlockSizes {
 impl Arena {
     pub(crate) fn new(device: Arc<dyn Device>, registry: Arc<Registry>, kind: MemoryKind) -> Self {
         let sizes = BlockSizes::for_device(device.properties().total_memory, kind);
+        let at_hand = AtHand::new(device.properties().total_memory);
         Self {
             device,
             registry,
             kind,
             sizes,
-            at_hand: SlotsAtHand::new(),
+            at_hand,
             live: LiveCounts::default(),
             state: Mutex::default(),
         }
@@ -106,7 +117,7 @@ impl Arena {
     }
 
     fn allocate_slot(&self, request: &Request, class: Class) -> Result<u64> {
-        let free = match self.at_hand.take(class) {
+        let free = match self.at_hand.take_slot(class) {
             Some(free) => free,
             None => self.take_slots(class)?,
         };
@@ -140,16 +151,16 @@ impl Arena {
                 free.ok_or_else(|| Error::internal("a new slab without a free slot"))?
             }
         };
-        let more = SlotsAtHand::most(class) / 2;
+        let more = AtHand::most_slots(class) / 2;
         let more: Vec<FreeSlot> =
             std::iter::from_fn(|| state.pool.take_slot(class)).take(more).collect();
         drop(state);
-        more.into_iter().for_each(|free| self.put_at_hand(class, free));
+        more.into_iter().for_each(|free| self.keep_slot(class, free));
         Ok(first)
     }
 
-    fn put_at_hand(&self, class: Class, free: FreeSlot) {
-        let too_many = self.at_hand.put(class, free);
+    fn keep_slot(&self, class: Class, free: FreeSlot) {
+        let too_many = self.at_hand.put_slot(class, free);
         if !too_many.is_empty() {
             let mut state = self.state.lock();
             too_many.iter().for_each(|free| state.pool.give_slot(free.slab, free.slot));
@@ -157,12 +168,25 @@ impl Arena {
     }
 
     fn allocate_region(&self, request: &Request) -> Result<u64> {
-        let mut state = self.state.lock();
-        let region = self.take(&mut state, request)?;
-        let record = self.idle_record(&mut state)?;
+        // Pages start at multiples of the smallest page.
+        let slack = if request.alignment > SLAB_BYTES { request.alignment } else { 0 };
+        let bytes = request
+            .size
+            .checked_add(slack)
+            .filter(|&bytes| bytes <= self.limit())
+            .ok_or_else(|| self.too_large(request.size))?;
+        let FreeRegion { record, region } = if bytes > self.sizes.large / 2 {
+            self.take_whole(request, bytes)?
+        } else {
+            let shelf = Shelf::for_bytes(bytes);
+            let pages = shelf.pages_for(bytes);
+            match pages.and_then(|pages| self.at_hand.take_region(shelf, pages)) {
+                Some(free) => free,
+                None => self.take_region(shelf, bytes)?,
+            }
+        };
         let start = region.block.base() + region.offset;
         let address = align_up(start, request.alignment);
-        let block = region.block.clone();
         let mut allocation = self.registry.record(record)?.lock();
         allocation.usage = region.usage;
         allocation.live = Some(Live {
@@ -178,13 +202,31 @@ impl Arena {
             imported: false,
             owner: None,
         });
-        drop(allocation);
-        let (first, count) = match region.place {
-            Place::Pages { first, count } => (first, count),
-            Place::Whole | Place::Slot { .. } => (0, 1),
-        };
-        block.set_entries(first, count, PageEntry::Allocation(record));
         Ok(address)
+    }
+
+    fn take_region(&self, shelf: Shelf, bytes: u64) -> Result<FreeRegion> {
+        let mut state = self.state.lock();
+        let record = self.idle_record(&mut state)?;
+        let region = match self.take_pages(&mut state, shelf, bytes) {
+            Ok(region) => region,
+            Err(error) => {
+                state.idle_records.push(record);
+                return Err(error);
+            }
+        };
+        if let Place::Pages { first, count, .. } = region.place {
+            region.block.set_entries(first, count, PageEntry::Allocation(record));
+        }
+        Ok(FreeRegion { record, region })
+    }
+
+    fn keep_region(&self, free: FreeRegion) {
+        if let Some(free) = self.at_hand.put_region(free) {
+            let mut state = self.state.lock();
+            state.give_region(free);
+            self.release_unused(&mut state, self.sizes.keep);
+        }
     }
 
     /// Makes `buffer`, which was imported, an allocation of `size` bytes that starts at `offset`.
@@ -224,13 +266,14 @@ impl Arena {
             Place::Slot { slab, slot, class } => {
                 // Less what came before the first aligned address.
                 let offset = live.offset - (class.slot_bytes() - live.reserved);
-                self.put_at_hand(class, FreeSlot { slab, slot, block: live.block, offset });
+                self.keep_slot(class, FreeSlot { slab, slot, block: live.block, offset });
             }
-            Place::Pages { first, count } => {
-                let mut state = self.state.lock();
-                state.pool.give_pages(&live.block, first, count, usage);
-                state.idle_records.push(record);
-                self.release_unused(&mut state, self.sizes.keep);
+            Place::Pages { shelf, count, .. } => {
+                let size = u64::from(count) << shelf.page_shift();
+                // As above.
+                let offset = live.offset - (size - live.reserved);
+                let region = Region { block: live.block, place: live.place, offset, size, usage };
+                self.keep_region(FreeRegion { record, region });
             }
             Place::Whole => {
                 let mut state = self.state.lock();
@@ -253,7 +296,7 @@ impl Arena {
     /// Gives every unused block back to the driver; how many bytes.
     pub(crate) fn trim(&self) -> u64 {
         let mut state = self.state.lock();
-        self.reclaim_slabs(&mut state);
+        self.reclaim(&mut state);
         self.release_unused(&mut state, 0)
     }
 
@@ -270,27 +313,11 @@ impl Arena {
         }
     }
 
-    fn take(&self, state: &mut State, request: &Request) -> Result<Region> {
-        // Pages start at multiples of the smallest page.
-        let slack = if request.alignment > SLAB_BYTES { request.alignment } else { 0 };
-        let bytes = request
-            .size
-            .checked_add(slack)
-            .filter(|&bytes| bytes <= self.limit())
-            .ok_or_else(|| self.too_large(request.size))?;
-        if bytes > self.sizes.large / 2 {
-            return self.take_whole(state, request, bytes);
-        }
-        self.take_pages(state, bytes)
-    }
-
-    fn take_pages(&self, state: &mut State, bytes: u64) -> Result<Region> {
-        let shelf = Shelf::for_bytes(bytes);
+    fn take_pages(&self, state: &mut State, shelf: Shelf, bytes: u64) -> Result<Region> {
         if let Some(region) = state.pool.take_pages(shelf, bytes) {
             return Ok(region);
         }
-        if shelf == Shelf::Small
-            && self.reclaim_slabs(state)
+        if self.reclaim(state)
             && let Some(region) = state.pool.take_pages(shelf, bytes)
         {
             return Ok(region);
@@ -325,9 +352,10 @@ impl Arena {
         Ok(())
     }
 
-    fn take_whole(&self, state: &mut State, request: &Request, bytes: u64) -> Result<Region> {
+    fn take_whole(&self, request: &Request, bytes: u64) -> Result<FreeRegion> {
         // The driver's alignment of a buffer's address may be less than the request's.
         let bytes = (bytes + request.alignment.max(GRANULE)).next_multiple_of(SLAB_BYTES);
+        let mut state = self.state.lock();
         let (block, usage) = match state.pool.take_idle(bytes) {
             Some(idle) => idle,
             None => {
@@ -338,12 +366,15 @@ impl Arena {
                     return Err(self.too_large(request.size));
                 }
                 let block = Arc::new(Block::dedicated(buffer, base));
-                self.enter(state, &block);
+                self.enter(&mut state, &block);
                 (block, Usage::default())
             }
         };
+        let record = self.idle_record(&mut state)?;
+        block.set_entries(0, 1, PageEntry::Allocation(record));
         let size = block.size();
-        Ok(Region { block, place: Place::Whole, offset: 0, size, usage })
+        let region = Region { block, place: Place::Whole, offset: 0, size, usage };
+        Ok(FreeRegion { record, region })
     }
 
     /// A buffer of `bytes`, or where their padding is what is too much, of what was asked for.
@@ -362,7 +393,7 @@ impl Arena {
             Some(number) => number,
             None => self.registry.new_slab(class)?,
         };
-        let region = self.take_pages(state, SLAB_BYTES)?;
+        let region = self.take_pages(state, Shelf::Small, SLAB_BYTES)?;
         let Place::Pages { first: page, .. } = region.place else {
             return Err(Error::internal("a slab outside a shared block"));
         };
@@ -371,12 +402,17 @@ impl Arena {
         Ok(())
     }
 
-    /// Whoever waits for the pool holds no thread's slots, so they can be taken with the pool held.
-    fn reclaim_slabs(&self, state: &mut State) -> bool {
-        for free in self.at_hand.drain() {
+    /// Takes back what threads have at hand, and the pages of slabs without allocations. Whether
+    /// there was any. Whoever waits for the pool holds nothing that threads have at hand, so it can
+    /// be taken with the pool held.
+    fn reclaim(&self, state: &mut State) -> bool {
+        let (slots, regions) = self.at_hand.drain();
+        let found = !regions.is_empty();
+        for free in slots {
             state.pool.give_slot(free.slab, free.slot);
         }
-        state.pool.reclaim_slabs(|slab| self.registry.slab_usage(slab))
+        regions.into_iter().for_each(|free| state.give_region(free));
+        state.pool.reclaim_slabs(|slab| self.registry.slab_usage(slab)) || found
     }
 
     fn release_unused(&self, state: &mut State, keep: u64) -> u64 {

@@ -12,7 +12,7 @@ pub(crate) enum Place {
     /// A slot of a slab, of the slab's class.
     Slot { slab: u32, slot: u32, class: Class },
     /// A run of pages of a shared block.
-    Pages { first: u32, count: u32 },
+    Pages { shelf: Shelf, first: u32, count: u32 },
     /// A block of its own.
     Whole,
 }
@@ -27,6 +27,13 @@ pub(crate) struct Region {
     pub(crate) size: u64,
     /// What a use of it must come after.
     pub(crate) usage: Usage,
+}
+
+/// A region without an allocation.
+pub(crate) struct FreeRegion {
+    /// The record that its addresses lead to.
+    pub(crate) record: u32,
+    pub(crate) region: Region,
 }
 
 /// A slot without an allocation. What a use of it must come after, its record remembers.
@@ -62,7 +69,7 @@ impl Shelf {
         }
     }
 
-    fn pages_for(self, bytes: u64) -> Option<u32> {
+    pub(crate) fn pages_for(self, bytes: u64) -> Option<u32> {
         u32::try_from(bytes.checked_next_multiple_of(1 << self.page_shift())? >> self.page_shift())
             .ok()
     }
@@ -141,7 +148,7 @@ impl Pool {
             let (first, usage) = shared.pages.take(count)?;
             Some(Region {
                 block: shared.block.clone(),
-                place: Place::Pages { first, count },
+                place: Place::Pages { shelf, first, count },
                 offset: shared.block.page_offset(first),
                 size: u64::from(count) << shelf.page_shift(),
                 usage,
