@@ -42,16 +42,6 @@ fn vulkan_conforms_with_fences() {
 }
 
 #[test]
-fn vulkan_conforms_with_a_fence_for_each_submission() {
-    in_a_process(&["DLHAL_COMPLETION_FENCES=1"]);
-}
-
-#[test]
-fn vulkan_conforms_without_completion_fences() {
-    in_a_process(&["DLHAL_COMPLETION_FENCES=0"]);
-}
-
-#[test]
 fn vulkan_conforms_with_descriptor_pools() {
     in_a_process(&["DLHAL_FORCE_DESCRIPTOR_POOLS"]);
 }

@@ -53,9 +53,6 @@ const SCARCE: &[(&str, &[i32])] = &[
 /// Calls that may say that the device is lost.
 const LOSING: &[&str] = &["vkQueueSubmit", "vkGetSemaphoreCounterValue", "vkWaitSemaphores"];
 const LOSING_WITH_FENCES: &[&str] = &["vkQueueSubmit", "vkGetFenceStatus", "vkWaitForFences"];
-const LOSING_WITH_BOTH: &[&str] = &["vkQueueSubmit", "vkGetFenceStatus", "vkWaitSemaphores"];
-
-const BOTH: &str = "DLHAL_COMPLETION_FENCES=1";
 
 #[test]
 fn a_call_that_fails_says_so_and_leaves_nothing_behind() {
@@ -68,18 +65,8 @@ fn a_call_that_fails_says_so_and_leaves_nothing_behind_in_the_fallbacks() {
 }
 
 #[test]
-fn a_call_that_fails_says_so_and_leaves_nothing_behind_where_fences_tell_as_well() {
-    in_a_process("scarcity", &[BOTH]);
-}
-
-#[test]
 fn a_lost_device_fails_every_call_with_the_first_text() {
-    in_a_process("loss", &["DLHAL_COMPLETION_FENCES=0"]);
-}
-
-#[test]
-fn a_lost_device_fails_every_call_with_the_first_text_where_fences_tell_as_well() {
-    in_a_process("loss", &[BOTH]);
+    in_a_process("loss", &[]);
 }
 
 #[test]
@@ -90,11 +77,6 @@ fn a_lost_device_fails_every_call_with_the_first_text_where_fences_tell() {
 #[test]
 fn repeating_work_creates_no_more_objects() {
     in_a_process("repetition", &[]);
-}
-
-#[test]
-fn repeating_work_creates_no_more_objects_where_fences_tell_as_well() {
-    in_a_process("repetition", &[BOTH]);
 }
 
 #[test]
@@ -180,13 +162,8 @@ fn scarcity() {
 #[ignore = "run by the other tests, with an environment"]
 fn loss() {
     let driver = vulkan::load().unwrap();
-    let is_on = |name| std::env::var(name).is_ok_and(|value| value == "1");
-    let losing = match (is_on("DLHAL_FORCE_FENCES"), is_on("DLHAL_COMPLETION_FENCES")) {
-        (true, _) => LOSING_WITH_FENCES,
-        (false, true) => LOSING_WITH_BOTH,
-        (false, false) => LOSING,
-    };
-    for call in losing {
+    let fences = std::env::var_os("DLHAL_FORCE_FENCES").is_some();
+    for call in if fences { LOSING_WITH_FENCES } else { LOSING } {
         let device = device(&*driver).unwrap();
         let queue = device.queues()[0].clone();
         let (before, done) =

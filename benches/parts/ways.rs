@@ -35,14 +35,7 @@ const WAYS: &[Ways] = &[
     ),
     (
         "waits",
-        &[
-            &[],
-            &[("DLHAL_COMPLETION_FENCES", "0"), ("DLHAL_SPIN_US", "0")],
-            &[("DLHAL_COMPLETION_FENCES", "0"), ("DLHAL_SPIN_US", "50")],
-            &[("DLHAL_COMPLETION_FENCES", "1"), ("DLHAL_SPIN_US", "0")],
-            &[("DLHAL_COMPLETION_FENCES", "1"), ("DLHAL_SPIN_US", "50")],
-            &[("DLHAL_FORCE_FENCES", "1"), ("DLHAL_SPIN_US", "50")],
-        ],
+        &[&[], &[("DLHAL_SPIN_US", "0")], &[("DLHAL_FORCE_FENCES", "1"), ("DLHAL_SPIN_US", "50")]],
     ),
 ];
 

@@ -34,9 +34,6 @@ pub(crate) struct Options {
     pub(crate) force_no_float_controls: bool,
     /// `DLHAL_FORCE_NO_TIMESTAMPS`
     pub(crate) force_no_timestamps: bool,
-    /// `DLHAL_COMPLETION_FENCES`: a fence with each submission, or none; `None` for what suits the
-    /// device.
-    pub(crate) completion_fences: Option<bool>,
 }
 
 impl Options {
@@ -53,9 +50,8 @@ impl Options {
     /// Reads any environment; also returns what was wrong with it.
     fn parse(lookup: impl Fn(&str) -> Option<OsString>) -> (Self, Vec<String>) {
         let mut complaints = Vec::new();
-        let mut wish = |name: &str| variable::switch(name, &lookup, &mut complaints);
-        let completion_fences = wish("DLHAL_COMPLETION_FENCES");
-        let mut switch = |name: &str| wish(name).unwrap_or(false);
+        let mut switch =
+            |name: &str| variable::switch(name, &lookup, &mut complaints).unwrap_or(false);
         let tvm_switch = |name: &str| variable::tvm_switch(name, &lookup);
         let options = Self {
             loader: lookup("DLHAL_VULKAN_LOADER").filter(|path| !path.is_empty()),
@@ -73,7 +69,6 @@ impl Options {
             force_one_queue: switch("DLHAL_FORCE_ONE_QUEUE"),
             force_no_float_controls: switch("DLHAL_FORCE_NO_FLOAT_CONTROLS"),
             force_no_timestamps: switch("DLHAL_FORCE_NO_TIMESTAMPS"),
-            completion_fences,
         };
         (options, complaints)
     }
@@ -117,13 +112,6 @@ mod tests {
             assert_eq!(parse(&[(name, "1")]), (expected, Vec::new()), "{name}");
             assert_eq!(parse(&[(name, "0")]), (Options::default(), Vec::new()), "{name}");
         }
-    }
-
-    #[test]
-    fn completion_fences_are_left_to_the_device_or_on_or_off() {
-        let wish = |value| parse(&[("DLHAL_COMPLETION_FENCES", value)]).0.completion_fences;
-        assert_eq!(parse(&[]).0.completion_fences, None);
-        assert_eq!((wish("1"), wish("0"), wish("perhaps")), (Some(true), Some(false), None));
     }
 
     #[test]

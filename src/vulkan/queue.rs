@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ash::vk;
 use parking_lot::Mutex;
@@ -41,8 +40,7 @@ pub(super) struct State {
     scratch: Scratch,
 }
 
-/// Fences of a queue's submissions: where there are no timeline semaphores, and where fences are seen
-/// sooner.
+/// Fences of a queue's submissions, where there are no timeline semaphores.
 #[derive(Default)]
 struct Fences {
     in_flight: std::collections::VecDeque<Arc<Fence>>,
@@ -134,23 +132,6 @@ impl Lane {
         self.state.lock().last.clone()
     }
 
-    /// Waits for the fences of submissions that have passed by their semaphores: a fence comes last.
-    pub(super) fn finish_fences(&self) -> Result<()> {
-        let mut state = self.state.lock();
-        while let Some(fence) = state.fences.in_flight.front() {
-            fence.wait(Duration::MAX)?;
-            state.fences.land();
-        }
-        Ok(())
-    }
-
-    /// Never lets go of what submissions that cannot finish use.
-    pub(super) fn leak(&self) {
-        let mut state = self.state.lock();
-        state.in_flight.leak();
-        std::mem::forget(std::mem::take(&mut state.fences.in_flight));
-    }
-
     /// Lets go of what has passed, but for one recording that is handed out: clearing it takes
     /// longer than the lock should be held.
     pub(super) fn land(&self) -> Option<Box<Recording>> {
@@ -166,16 +147,11 @@ impl Lane {
         // Under the lock, because whoever fails a semaphore looks through the queues afterwards.
         scratch.fill(raw, submission)?;
         let timestamps = changes_of_timestamps(submission)?;
-        let timelines = raw.timeline.is_some();
-        if timelines && !raw.plan.completion_fences {
-            self.submit_timeline(raw, scratch, vk::Fence::null())?;
+        if raw.timeline.is_some() {
+            self.submit_timeline(raw, scratch)?;
         } else {
             let fence = fences.take(raw)?;
-            let submitted = match timelines {
-                true => self.submit_timeline(raw, scratch, fence.vk),
-                false => self.submit_fence(raw, scratch, fence.vk),
-            };
-            if let Err(error) = submitted {
+            if let Err(error) = self.submit_fence(raw, scratch, &fence) {
                 fences.idle.push(fence);
                 return Err(error);
             }
@@ -201,7 +177,7 @@ impl Lane {
         Ok(())
     }
 
-    fn submit_timeline(&self, raw: &RawDevice, scratch: &Scratch, fence: vk::Fence) -> Result<()> {
+    fn submit_timeline(&self, raw: &RawDevice, scratch: &Scratch) -> Result<()> {
         let mut values = vk::TimelineSemaphoreSubmitInfo::default()
             .wait_semaphore_values(&scratch.wait_values)
             .signal_semaphore_values(&scratch.signal_values);
@@ -213,16 +189,15 @@ impl Lane {
             .push_next(&mut values);
         // SAFETY: VUID-vkQueueSubmit-pCommandBuffers-00070: finished recordings of this queue's
         // family that may run more than once at a time; the queue is held by the lock.
-        // -fence-00063, -00064: the fence, if any, is reset and of no other submission.
-        unsafe { raw.vk.queue_submit(self.vk, &[info], fence) }
+        unsafe { raw.vk.queue_submit(self.vk, &[info], vk::Fence::null()) }
             .map_err(|result| raw.failed("vkQueueSubmit", result))
     }
 
-    fn submit_fence(&self, raw: &RawDevice, scratch: &Scratch, fence: vk::Fence) -> Result<()> {
+    fn submit_fence(&self, raw: &RawDevice, scratch: &Scratch, fence: &Fence) -> Result<()> {
         let info = vk::SubmitInfo::default().command_buffers(&scratch.command_buffers);
         // SAFETY: VUID-vkQueueSubmit-fence-00063, -00064: the fence is reset and of no other
         // submission; the rest as in `submit_timeline`.
-        unsafe { raw.vk.queue_submit(self.vk, &[info], fence) }
+        unsafe { raw.vk.queue_submit(self.vk, &[info], fence.vk) }
             .map_err(|result| raw.failed("vkQueueSubmit", result))
     }
 }

@@ -43,9 +43,6 @@ enum Kind {
         vk: vk::Semaphore,
         /// Held from looking at the value to signalling a greater one.
         signalling: Mutex<()>,
-        /// The fences of the submissions that signal it, where there are such: they are looked at
-        /// instead of the counter, which some drivers bring up to date late.
-        fences: Option<Mutex<Fenced>>,
     },
     Fences {
         state: Mutex<Fenced>,
@@ -54,16 +51,11 @@ enum Kind {
     },
 }
 
+#[derive(Default)]
 struct Fenced {
     value: u64,
     /// Values with the fences that tell when they are reached, in order of submission.
     pending: VecDeque<(u64, Arc<Fence>)>,
-}
-
-impl Fenced {
-    fn at(value: u64) -> Self {
-        Self { value, pending: VecDeque::new() }
-    }
 }
 
 impl Semaphore {
@@ -72,12 +64,12 @@ impl Semaphore {
         let kind = match raw.timeline {
             Some(functions) => {
                 let vk = create_timeline(raw, initial)?;
-                let fences = raw.plan.completion_fences.then(|| Mutex::new(Fenced::at(initial)));
-                Kind::Timeline { functions, vk, signalling: Mutex::new(()), fences }
+                Kind::Timeline { functions, vk, signalling: Mutex::new(()) }
             }
-            None => {
-                Kind::Fences { state: Mutex::new(Fenced::at(initial)), changed: Condvar::new() }
-            }
+            None => Kind::Fences {
+                state: Mutex::new(Fenced { value: initial, pending: VecDeque::new() }),
+                changed: Condvar::new(),
+            },
         };
         Ok(Arc::new(Self {
             raw: raw.clone(),
@@ -162,17 +154,11 @@ impl Semaphore {
         self.wait_for(value, deadline, false)
     }
 
-    /// The fence that tells when `value` is reached, where fences tell.
+    /// The fence that tells when `value` is reached, in fence mode.
     pub(super) fn signal_by(&self, fence: &Arc<Fence>, value: u64) {
-        let pending = (value, fence.clone());
-        match &self.kind {
-            Kind::Timeline { fences: Some(fences), .. } => fences.lock().pending.push_back(pending),
-            Kind::Timeline { fences: None, .. } => {}
-            Kind::Fences { state, changed } => {
-                state.lock().pending.push_back(pending);
-                changed.notify_all();
-            }
-        }
+        let Kind::Fences { state, changed } = &self.kind else { return };
+        state.lock().pending.push_back((value, fence.clone()));
+        changed.notify_all();
     }
 
     /// Raises a failed semaphore to `value`, so that work that waits for it can leave the queue.
@@ -182,41 +168,34 @@ impl Semaphore {
         }
     }
 
-    /// The value reached, as far as it is seen at a glance.
+    /// The value reached.
     fn poll(&self) -> Result<u64> {
         let value = match &self.kind {
-            Kind::Timeline { fences: Some(fences), .. } => poll_fences(&mut fences.lock())?,
-            Kind::Timeline { functions, vk, fences: None, .. } => self.counter(functions, *vk)?,
+            Kind::Timeline { functions, vk, .. } => {
+                let mut value = 0;
+                // SAFETY: VUID-vkGetSemaphoreCounterValue-semaphore-parameter: it lives.
+                let result = unsafe { (functions.counter)(self.raw.vk.handle(), *vk, &mut value) };
+                if result != vk::Result::SUCCESS {
+                    return Err(self.raw.failed("vkGetSemaphoreCounterValue", result));
+                }
+                if value == u64::MAX {
+                    // Some drivers say by this value that the device is lost; no one signals it.
+                    return Err(self.raw.lose("vkGetSemaphoreCounterValue"));
+                }
+                value
+            }
             Kind::Fences { state, .. } => poll_fences(&mut state.lock())?,
         };
-        Ok(self.has_reached(value))
-    }
-
-    fn counter(&self, functions: &TimelineFunctions, vk: vk::Semaphore) -> Result<u64> {
-        let mut value = 0;
-        // SAFETY: VUID-vkGetSemaphoreCounterValue-semaphore-parameter: it lives.
-        let result = unsafe { (functions.counter)(self.raw.vk.handle(), vk, &mut value) };
-        if result != vk::Result::SUCCESS {
-            return Err(self.raw.failed("vkGetSemaphoreCounterValue", result));
-        }
-        if value == u64::MAX {
-            // Some drivers say by this value that the device is lost; no one signals it.
-            return Err(self.raw.lose("vkGetSemaphoreCounterValue"));
-        }
+        self.reached.fetch_max(value, Ordering::AcqRel);
         Ok(value)
-    }
-
-    /// Notes a value that was seen; the highest so far.
-    fn has_reached(&self, value: u64) -> u64 {
-        self.reached.fetch_max(value, Ordering::AcqRel).max(value)
     }
 
     /// Advances from the host, to a value that must be greater than the present one.
     fn raise(&self, value: u64) -> Result<()> {
         match &self.kind {
-            Kind::Timeline { functions, vk, signalling, .. } => {
+            Kind::Timeline { functions, vk, signalling } => {
                 let _signalling = signalling.lock();
-                grows(self.counter(functions, *vk)?, value)?;
+                grows(self.poll()?, value)?;
                 let info = vk::SemaphoreSignalInfo::default().semaphore(*vk).value(value);
                 // SAFETY: VUID-VkSemaphoreSignalInfo-value-03258, -03260: the value is greater
                 // than the present one, by less than the limit of every device (`grows`).
@@ -232,7 +211,7 @@ impl Semaphore {
                 changed.notify_all();
             }
         }
-        self.has_reached(value);
+        self.reached.fetch_max(value, Ordering::AcqRel);
         Ok(())
     }
 
@@ -271,7 +250,7 @@ impl Semaphore {
                 // one semaphore.
                 match unsafe { (functions.wait)(self.raw.vk.handle(), &info, nanoseconds) } {
                     vk::Result::SUCCESS => {
-                        self.has_reached(value);
+                        self.reached.fetch_max(value, Ordering::AcqRel);
                         Ok(())
                     }
                     vk::Result::TIMEOUT => Ok(()),

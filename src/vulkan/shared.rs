@@ -156,8 +156,6 @@ impl Shared {
         while !self.raw.is_lost() {
             self.drain_all();
             if self.lanes.iter().all(|lane| lane.state.lock().in_flight.is_empty()) {
-                // They may be destroyed now; a device lost meanwhile allows it as well.
-                let _ = self.lanes.iter().try_for_each(Lane::finish_fences);
                 return;
             }
             if self.wait_for_running() {
@@ -172,7 +170,7 @@ impl Shared {
                 // Only submissions that wait for each other in a circle come here. What they use
                 // is never given back, and so neither is the device.
                 log::error!("submissions wait for each other; their device cannot be destroyed");
-                self.lanes.iter().for_each(Lane::leak);
+                self.lanes.iter().for_each(|lane| lane.state.lock().in_flight.leak());
                 return;
             }
         }

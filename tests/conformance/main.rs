@@ -174,13 +174,8 @@ fn with_writes_through_staging() {
 }
 
 #[test]
-fn with_a_fence_for_each_submission_and_waits_that_spin() {
-    suite_with(&["DLHAL_COMPLETION_FENCES", "DLHAL_SPIN_US=50"]);
-}
-
-#[test]
-fn without_completion_fences_and_with_waits_that_sleep() {
-    suite_with(&["DLHAL_COMPLETION_FENCES=0", "DLHAL_SPIN_US=0"]);
+fn with_waits_that_spin() {
+    suite_with(&["DLHAL_SPIN_US=50"]);
 }
 
 #[test]

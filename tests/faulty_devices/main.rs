@@ -117,12 +117,7 @@ fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_in_the_fallba
 
 #[test]
 fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_with_what_hardware_gets() {
-    let switches = [
-        "DLHAL_COMPLETION_FENCES=1",
-        "DLHAL_COPY_KERNEL=1",
-        "DLHAL_SPIN_US=50",
-        "DLHAL_MAPPED_UP_TO=0",
-    ];
+    let switches = ["DLHAL_COPY_KERNEL=1", "DLHAL_SPIN_US=50", "DLHAL_MAPPED_UP_TO=0"];
     in_a_process("sweep", &switches);
 }
 
@@ -130,7 +125,7 @@ fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_with_what_har
 fn launches_without_a_synchronise_create_no_more_objects() {
     in_a_process("flat", &[]);
     in_a_process("flat", &["DLHAL_FORCE_FENCES=1", "DLHAL_FORCE_DESCRIPTOR_POOLS=1"]);
-    in_a_process("flat", &["DLHAL_COMPLETION_FENCES=1", "DLHAL_SPIN_US=50"]);
+    in_a_process("flat", &["DLHAL_SPIN_US=50"]);
 }
 
 #[test]

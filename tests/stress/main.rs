@@ -50,8 +50,6 @@ mixed_work! {
     with_each_command_submitted_at_once: "DLHAL_EARLY_SUBMIT=1";
     with_full_batches_submitted: "DLHAL_EARLY_SUBMIT=0";
     with_a_barrier_after_each_command: "DLHAL_BARRIER_ALWAYS=1";
-    with_completion_fences: "DLHAL_COMPLETION_FENCES=1";
-    without_completion_fences: "DLHAL_COMPLETION_FENCES=0";
     with_waits_that_spin: "DLHAL_SPIN_US=50";
     with_waits_that_sleep: "DLHAL_SPIN_US=0";
     without_timeline_semaphores: "DLHAL_FORCE_FENCES=1";
