@@ -15,6 +15,9 @@ use crate::hal::{BindingKind, BufferRange, CopyRegion, Dispatch, MemoryKind, Sta
 use crate::module::ScalarBlock;
 use crate::{Error, Result};
 
+/// Threads from which on a kernel is likely to run longer than its submission takes.
+const WORTH_SUBMITTING: u64 = 1 << 16;
+
 /// A launch with its arguments, for one device. Making it checks everything that does not depend on
 /// what is allocated when it runs; running it is cheap, so keep one for a hot loop.
 pub struct Launch {
@@ -130,6 +133,12 @@ impl Call<'_> {
         let limits = &self.device.properties().kernel;
         let groups = self.arguments.groups(limits)?;
         let limit = limits.max_storage_buffer_range;
+        let sizes = groups.into_iter().chain(self.function.info().local_size());
+        if sizes.fold(1, |threads: u64, size| threads.saturating_mul(size.into()))
+            < WORTH_SUBMITTING
+        {
+            recording.wait_for_company();
+        }
         let uniform = match self.function.info().scalars {
             ScalarBlock::Uniform { .. } => {
                 Some(recording.upload(self.arguments.scalars.len() as u64, |target| {

@@ -549,8 +549,9 @@ impl Recording<'_> {
         self.host_reads = true;
     }
 
-    /// The command is not submitted at once after a pause, but together with what comes next: the
-    /// device's wait between two batches would be measured.
+    /// The command is not submitted at once after a pause, but together with what comes next, be it
+    /// only a synchronise: it is over before a second submission could follow, or measures the time
+    /// between two.
     pub(crate) fn wait_for_company(&mut self) {
         self.waits_for_company = true;
     }

@@ -7,7 +7,7 @@ pub(crate) use super::features::Features as EnabledFeatures;
 use super::memory_types;
 use super::options::Options;
 use super::snapshot::{QueueFamily, Snapshot};
-use crate::hal::{DeviceType, QueueRole};
+use crate::hal::QueueRole;
 use crate::{Error, Result};
 
 /// The newest version that this library is written for.
