@@ -7,6 +7,7 @@ use dlhal::hal::MemoryKind;
 use dlhal::runtime::{Function, MemoryStatistics, Stream};
 
 use crate::common::{Api, add_args, add_function, rounds};
+use crate::fault_layer::Layer;
 use crate::random::Random;
 
 /// Bytes of a copy.
@@ -66,7 +67,7 @@ pub(crate) fn run(api: &Api, seed: u64, count: usize) -> Report {
     steps.copy_out();
     steps.launch();
     steps.free_all();
-    let start = at_rest(api);
+    let (start, held) = (at_rest(api), held_from_driver());
     for number in 0..count {
         steps.step();
         if number % 64 == 0 {
@@ -75,11 +76,13 @@ pub(crate) fn run(api: &Api, seed: u64, count: usize) -> Report {
         if number == count / 10 {
             steps.free_all();
             assert_eq!(at_rest(api), start, "seed {seed}, after {number} steps");
+            assert_eq!(held_from_driver(), held, "seed {seed}, after {number} steps");
             steps.report.resident[0] = resident();
         }
     }
     steps.free_all();
     assert_eq!(at_rest(api), start, "seed {seed}, after {count} steps");
+    assert_eq!(held_from_driver(), held, "seed {seed}, after {count} steps");
     steps.report.resident[1] = resident();
     steps.report
 }
@@ -197,6 +200,11 @@ pub(crate) fn at_rest(api: &Api) -> MemoryStatistics {
     }
     // The highest figure so far is not given back.
     MemoryStatistics { peak_bytes: 0, ..api.device.memory_statistics() }
+}
+
+/// Bytes of the driver's memory objects, counted below the library.
+fn held_from_driver() -> u64 {
+    Layer::get().live(c"bytes")
 }
 
 /// Bytes of the process that are in memory.
