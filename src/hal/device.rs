@@ -84,6 +84,9 @@ pub trait Device: Send + Sync + 'static {
     /// Adds to the pipeline cache. Bytes of another device or driver, or corrupt ones, are ignored:
     /// the result tells whether they were taken.
     fn merge_pipeline_cache(&self, bytes: &[u8]) -> Result<bool>;
+    /// Gives back what finished work still holds, buffers that are otherwise gone among it, and what
+    /// is kept for reuse.
+    fn trim(&self);
     /// Waits until every queue is idle.
     fn wait_idle(&self) -> Result<()>;
     /// Fails with the first failure's text once the device is lost.

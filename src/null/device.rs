@@ -167,6 +167,10 @@ impl hal::Device for Device {
         Ok(true)
     }
 
+    fn trim(&self) {
+        // Finished work holds nothing here, and nothing is kept.
+    }
+
     fn wait_idle(&self) -> Result<()> {
         self.timeline.wait_idle()
     }

@@ -246,7 +246,9 @@ impl Device {
         let _ = thread::trim_workspaces(self);
         self.live_streams().iter().for_each(|stream| stream.trim());
         self.staging.trim();
-        self.memory.trim()
+        let released = self.memory.trim();
+        self.hal.trim();
+        released
     }
 
     /// What the memory is used for.

@@ -84,10 +84,18 @@ impl Timelines {
         Self { table: AppendOnly::new(), idle: Mutex::new(Vec::new()) }
     }
 
-    /// A timeline for a new stream.
+    /// A timeline for a new stream: one whose former stream's work is done. The new stream may be on
+    /// another queue, and would reach its values before that work reached its smaller ones.
     pub(crate) fn acquire(&self, device: &dyn Device) -> Result<TimelineId> {
-        if let Some(id) = self.idle.lock().pop() {
-            return Ok(id);
+        let is_done = |&id: &TimelineId| {
+            let done = self.get(id).and_then(|timeline| timeline.is_complete(timeline.submitted()));
+            done.unwrap_or(false)
+        };
+        {
+            let mut idle = self.idle.lock();
+            if let Some(place) = idle.iter().rposition(is_done) {
+                return Ok(idle.swap_remove(place));
+            }
         }
         let semaphore = device.create_semaphore(0)?;
         let id = self

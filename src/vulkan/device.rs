@@ -123,6 +123,11 @@ impl hal::Device for Device {
         self.shared.cache.merge(bytes)
     }
 
+    fn trim(&self) {
+        self.shared.drain_all();
+        self.shared.idle.clear();
+    }
+
     fn wait_idle(&self) -> Result<()> {
         self.shared.lanes.iter().try_for_each(|lane| self.shared.wait_lane_idle(lane))
     }

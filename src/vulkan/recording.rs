@@ -179,6 +179,12 @@ impl IdleRecordings {
         reused.map_or_else(|| Recording::create(raw, family), Ok)
     }
 
+    /// Destroys those that wait.
+    pub(super) fn clear(&self) {
+        let idle = std::mem::take(&mut *self.0.lock());
+        drop(idle);
+    }
+
     /// Clears a recording that is not in flight and keeps it. One that cannot be cleared goes, and
     /// so does one of a lost device, which allows nothing else.
     pub(super) fn give_back(&self, mut recording: Box<Recording>) {

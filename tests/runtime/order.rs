@@ -112,6 +112,23 @@ fn a_stream_waits_for_a_dropped_one_on_another_queue() {
     assert_eq!(log[1].waits, log[0].signals);
 }
 
+/// Values that a semaphore reaches say that all smaller ones are reached.
+#[test]
+fn a_stream_does_not_overtake_a_dropped_one_on_its_semaphore() {
+    let queues = vec![QueueRole::Compute; 2];
+    let rig = Rig::new(Options { queues, manual_completion: true, ..Options::default() });
+    for _ in 0..2 {
+        let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
+        let stream = rig.stream();
+        rig.add(a, b, c, &stream).unwrap();
+        stream.flush().unwrap();
+    }
+    let log = rig.null.log();
+    assert_ne!(log[0].queue, log[1].queue);
+    let overtakes = log[0].signals[0].semaphore == log[1].signals[0].semaphore;
+    assert!(!overtakes || log[1].waits == log[0].signals);
+}
+
 #[test]
 fn a_write_waits_for_a_reader_whose_stream_follows_a_dropped_one() {
     let rig = rig();

@@ -76,7 +76,7 @@ fn with_memory_that_is_not_coherent() {
 
 #[test]
 fn a_million_steps_give_all_memory_back() {
-    let text = child::run("many_steps", &[], |_| ());
+    let text = child::run("many_steps", &[], fault_layer::insert);
     let report = text.lines().find(|line| line.starts_with(REPORT)).unwrap();
     println!("{report}");
 }
@@ -117,9 +117,8 @@ fn many_steps() {
     assert!(report.peak_staging <= 64 << 20, "{report:?}");
     if soak() {
         let [early, late] = report.resident;
-        // Both go up and down by what the C library and the driver keep; a leak of 200 bytes in each
-        // step would be seen.
-        assert!(late <= early + (160 << 20), "{report:?}");
+        // What the C library and the driver keep varies; a leak of 40 bytes in each step shows.
+        assert!(late <= early + (32 << 20), "{report:?}");
     }
     shut_down_without_complaint(api);
 }

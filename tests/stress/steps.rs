@@ -7,6 +7,7 @@ use dlhal::hal::MemoryKind;
 use dlhal::runtime::{Function, MemoryStatistics, Stream};
 
 use crate::common::{Api, add_args, add_function, rounds};
+use crate::fault_layer::Layer;
 use crate::random::Random;
 
 /// Bytes of a copy.
@@ -66,20 +67,22 @@ pub(crate) fn run(api: &Api, seed: u64, count: usize) -> Report {
     steps.copy_out();
     steps.launch();
     steps.free_all();
-    let start = at_rest(api);
+    let (start, held) = (at_rest(api), held_from_driver());
     for number in 0..count {
         steps.step();
         if number % 64 == 0 {
             steps.observe();
         }
         if number == count / 10 {
-            steps.free_all();
+            steps.leave_work();
             assert_eq!(at_rest(api), start, "seed {seed}, after {number} steps");
+            assert_eq!(held_from_driver(), held, "seed {seed}, after {number} steps");
             steps.report.resident[0] = resident();
         }
     }
-    steps.free_all();
+    steps.leave_work();
     assert_eq!(at_rest(api), start, "seed {seed}, after {count} steps");
+    assert_eq!(held_from_driver(), held, "seed {seed}, after {count} steps");
     steps.report.resident[1] = resident();
     steps.report
 }
@@ -127,6 +130,16 @@ impl Steps<'_> {
         while !self.tensors.is_empty() {
             self.free();
         }
+    }
+
+    /// Frees all, and leaves work that is done only after its stream and its memory are gone.
+    fn leave_work(&mut self) {
+        const HALF: u64 = 24 << 20;
+        self.free_all();
+        let (stream, address) = (self.api.stream(), self.api.alloc(2 * HALF));
+        self.api.move_bytes(address, address + HALF, HALF as i64, &stream).unwrap();
+        drop(stream);
+        self.api.device.free(address).unwrap();
     }
 
     /// A tensor and a stream, if there is one of at least `least` bytes among a few.
@@ -197,6 +210,11 @@ pub(crate) fn at_rest(api: &Api) -> MemoryStatistics {
     }
     // The highest figure so far is not given back.
     MemoryStatistics { peak_bytes: 0, ..api.device.memory_statistics() }
+}
+
+/// Bytes of the driver's memory objects, counted below the library.
+fn held_from_driver() -> u64 {
+    Layer::get().live(c"bytes")
 }
 
 /// Bytes of the process that are in memory.

@@ -36,6 +36,8 @@ struct World<'a> {
     streams: Vec<Mutex<Arc<Stream>>>,
     /// Adds bytes, or words of eight.
     adders: Vec<(Arc<Function>, usize)>,
+    /// What a part belongs to while it has no memory.
+    nothing: Arc<Owner>,
     /// C = A + constants, which travel in a uniform buffer.
     scalars: Arc<Function>,
     /// Whether memory that host and device see needs no flush, as pinned memory of a device never
@@ -104,6 +106,7 @@ impl<'a> World<'a> {
             parts: Vec::new(),
             streams: (0..SHARED_STREAMS).map(|_| Mutex::new(api.stream())).collect(),
             adders,
+            nothing: Owner::new(&api.device, 1, 1, Home::Device).unwrap(),
             scalars: function("scalars_20.vulkan.bin", "main_kernel"),
             coherent: std::env::var_os("DLHAL_FAULT_NONCOHERENT").is_none(),
             bytes: AtomicUsize::new(0),
@@ -370,13 +373,25 @@ impl<'a> Worker<'a> {
     }
 
     fn copy_on_device(&mut self) {
-        let (from, to, stream) = (self.any_part(), self.any_part(), self.any_stream());
+        let (from, stream) = (self.any_part(), self.any_stream());
+        let to = if self.random.once_in(4) { from } else { self.any_part() };
         let mut held = self.world.hold(&[from, to]);
         let (from_room, to_room) = (held.get(from).bytes.len(), held.get(to).bytes.len());
         let source = self.rows(from_room.min(to_room));
         let start = self.random.place(source.span(), from_room);
         let source = Rows { start, ..source };
-        let target = self.lay(source.count, source.len, to_room);
+        let mut target = self.lay(source.count, source.len, to_room);
+        if from == to && self.random.once_in(2) {
+            // Close behind or before.
+            let gap = self.random.below(20);
+            let start = match source.start.checked_sub(gap + target.span()) {
+                Some(before) if self.random.once_in(2) => before,
+                _ => source.start + source.span() + gap,
+            };
+            if start + target.span() <= to_room {
+                target.start = start;
+            }
+        }
         let packed = source.gather(&held.get(from).bytes);
         let (here, there) = (Shape::of(&source), Shape::of(&target));
         let from_side = self.device_side(&here, held.get(from), &source);
@@ -530,8 +545,21 @@ impl<'a> Worker<'a> {
             _ => vec![shared + self.random.below(SHARED_PARTS), first],
         };
         let mut held = self.world.hold(&numbers);
-        let sizes: Vec<usize> =
+        let mut sizes: Vec<usize> =
             held.0.iter().map(|_| self.random.size(most / held.0.len())).collect();
+        if self.random.once_in(2) {
+            // Memory that work is still coming for goes to the next at once.
+            for (size, (_, part)) in sizes.iter_mut().zip(&mut held.0) {
+                *size = part.bytes.len();
+                let half = part.bytes.len() as i64 / 2;
+                let (start, middle) = (part.address(), part.address() + half as u64);
+                for _ in 0..6 {
+                    let moved = self.world.api.move_bytes(start, middle, half, &stream);
+                    self.done(moved, "a copy on the device before a free");
+                }
+                part.owner = self.world.nothing.clone();
+            }
+        }
         let fresh = self.world.fresh(&mut self.random, &stream, &sizes);
         for ((_, part), new) in held.0.iter_mut().zip(fresh) {
             self.world.bytes.fetch_sub(part.bytes.len(), Ordering::Relaxed);
@@ -568,15 +596,26 @@ impl<'a> Worker<'a> {
     }
 
     /// After a synchronise of the device, pinned memory holds what it should, whatever streams wrote
-    /// it.
+    /// it, and if they are gone.
     fn look(&mut self) {
         if !self.world.coherent {
             return;
         }
-        let number = self.any_part();
-        let mut held = self.world.hold(&[number]);
+        let (number, other) = (self.any_part(), self.any_part());
+        let mut held = self.world.hold(&[number, other]);
+        let Ok(pointer) = self.device().host_pointer(held.get(number).address()) else { return };
+        let (from, to) = (held.get(other).address(), held.get(number).address());
+        let len = held.get(other).bytes.len().min(held.get(number).bytes.len());
+        let moved = held.get(other).bytes[..len].to_vec();
+        let stream = self.world.api.stream();
+        let copied = self.world.api.move_bytes(from, to, len as i64, &stream);
+        self.done(copied, "a copy to pinned memory");
+        drop(stream);
         let part = held.get(number);
-        let Ok(pointer) = self.device().host_pointer(part.address()) else { return };
+        part.bytes[..len].copy_from_slice(&moved);
+        part.written(
+            self.at(&format!("a copy of {len} bytes at {from:#x} on a stream that is gone")),
+        );
         self.done(self.device().sync(), "a synchronise of the device");
         // SAFETY: the part's memory is as long, and nobody uses it while the part is held.
         let got = unsafe { std::slice::from_raw_parts(pointer, part.bytes.len()) };
