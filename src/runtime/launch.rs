@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::copy::copy_bytes;
 use super::device::Device;
 use super::function::{Function, Ready};
+use super::profiler::Label;
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
 use crate::hal::{BindingKind, BufferRange, Dispatch, MemoryKind, Stages};
@@ -217,7 +218,8 @@ impl Launch {
     fn record_with(&self, stream: &Arc<Stream>, uses: &[Use<'_>]) -> Result<()> {
         let groups = self.groups()?;
         let limit = self.device.properties().kernel.max_storage_buffer_range;
-        stream.record(uses, Stages::COMPUTE, |recording| {
+        let label = Label::Kernel(self.function.name());
+        stream.record(uses, Stages::COMPUTE, label, |recording| {
             let uniform = match self.function.info().scalars {
                 ScalarBlock::Uniform { .. } => {
                     Some(recording.upload(self.scalars.len() as u64, |target| {

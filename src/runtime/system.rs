@@ -13,7 +13,7 @@ use super::device::Device;
 use super::process::Opening;
 use super::tensor::DeviceRef;
 use super::worker::Rounds;
-use super::{process, thread, visible};
+use super::{process, profile_file, thread, visible};
 use crate::hal::{Deadline, DeviceType, Driver};
 use crate::{DlhalStatus, Error, Result, vulkan};
 
@@ -86,6 +86,7 @@ pub fn shutdown() {
     // Under no lock: deleters run, and may call back.
     let mut rounds = Vec::new();
     for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
+        profile_file::save(device);
         device.close();
         thread::forget(device);
         rounds.push(device.worker_rounds());
@@ -162,6 +163,7 @@ fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
     let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
     process::watch(finish_work);
     opening.succeeded();
+    profile_file::start(&device);
     let properties = device.properties();
     if properties.device_type == DeviceType::Software {
         log::warn!("device {id} is software on the processor: {}", properties.name);
