@@ -109,13 +109,13 @@ static void calls_out_of_order_say_so(void) {
     OK(dlhal_shutdown()); /* with one that runs */
 }
 
-static void the_environment_profiles_a_process_from_its_start_to_its_shutdown(void) {
+static void the_environment_profiles_a_process(const char *mode, bool with_layers) {
     static struct child child;
     char path[256], variable[300];
     snprintf(path, sizeof path, "%s/dlhal_profile_%ld.json", P_tmpdir, (long)getpid());
     snprintf(variable, sizeof variable, "DLHAL_PROFILE=%s", path);
-    const char *const changes[] = {variable, NULL};
-    child_run(&child, "use", 60, changes);
+    const char *changes[] = {variable, with_layers ? NULL : *child_no_layers, NULL};
+    child_run(&child, mode, 60, changes);
     CHECK(child_good(&child));
     read_file(path);
     CHECK_INT(count("\"name\":\"record saxpy\""), 1);
@@ -123,22 +123,24 @@ static void the_environment_profiles_a_process_from_its_start_to_its_shutdown(vo
     unlink(path);
 }
 
-static int use_and_shut_down(void) {
+/* With a shutdown, or without. */
+static int use_and_end(bool shuts_down) {
     struct api_objects o;
     api_open();
     api_use(&o);
-    OK(dlhal_shutdown());
+    OK(dlhal_stream_sync(api_gpu, o.stream));
+    if (shuts_down) OK(dlhal_shutdown());
     return check_failures ? 1 : 0;
 }
 
 int main(int argc, char **argv) {
-    (void)argv;
-    if (argc > 1) return use_and_shut_down();
+    if (argc > 1) return use_and_end(strcmp(argv[1], "shutdown") == 0);
     api_open();
     work_of_two_streams_is_in_the_trace();
     what_is_done_without_a_profile_is_in_none();
     the_limit_holds();
     calls_out_of_order_say_so();
-    the_environment_profiles_a_process_from_its_start_to_its_shutdown();
+    the_environment_profiles_a_process("shutdown", true);
+    the_environment_profiles_a_process("exit", false);
     return check_finish();
 }

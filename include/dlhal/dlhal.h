@@ -1372,8 +1372,8 @@ DlhalStatus dlhal_timer_free(DlhalTimer timer);
  * It waits for the work that the device has, to compare the device's clock with the host's. On a
  * device without timestamps (DLHAL_DEVICE_ATTR_DEVICE_TIMESTAMPS) the host's part alone is kept.
  *
- * The environment variable DLHAL_PROFILE starts a profile of each device, and saves it at
- * dlhal_shutdown().
+ * The environment variable DLHAL_PROFILE=FILE starts a profile of each device, and saves it at
+ * dlhal_shutdown() or when the process exits.
  *
  * @param device      a kDLVulkan device.
  * @param max_events  how many events are kept, the latest, at about 100 bytes each; 0 for 262,144.

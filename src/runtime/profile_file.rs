@@ -1,11 +1,12 @@
-//! `DLHAL_PROFILE=FILE`: a profile from a device's creation to its shutdown, for programs that do not
-//! start one themselves.
+//! `DLHAL_PROFILE=FILE`: a profile from a device's creation to its shutdown or the process's exit, for
+//! programs that do not start one themselves.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::device::Device;
 use super::profiler::MOST_EVENTS;
+use crate::Result;
 
 /// Starts a profile of a new device, if the environment asks for it.
 pub(super) fn start(device: &Device) {
@@ -19,8 +20,17 @@ pub(super) fn start(device: &Device) {
 
 /// Saves the profile of a device that is about to be closed.
 pub(super) fn save(device: &Device) {
+    save_ended(device, Device::stop_profile);
+}
+
+/// As [`save`], for a process that exits: with what has been gathered, and no call to the driver.
+pub(super) fn save_at_exit(device: &Device) {
+    save_ended(device, Device::cut_profile);
+}
+
+fn save_ended(device: &Device, end: fn(&Device) -> Result<()>) {
     let Some(path) = path(device).filter(|_| device.is_profiled()) else { return };
-    match device.stop_profile().and_then(|()| device.save_profile(&path)) {
+    match end(device).and_then(|()| device.save_profile(&path)) {
         Ok(()) => log::info!("device {}: its profile is in {}", device.id(), path.display()),
         Err(error) => log::warn!("device {}: its profile is lost: {error}", device.id()),
     }

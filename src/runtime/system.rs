@@ -122,6 +122,7 @@ fn finish_work(end: Instant) {
     for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
         // A device that is lost or does not finish in time cannot be helped.
         let _ = device.finish_submitted(Deadline::At(end));
+        profile_file::save_at_exit(device);
     }
 }
 

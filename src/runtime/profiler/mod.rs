@@ -62,6 +62,15 @@ impl Profiler {
         self.session().map(|session| Span::begin(self, session, work))
     }
 
+    fn turn_off(&self, device: i32) -> Result<()> {
+        if self.session.swap(0, Ordering::Relaxed) == 0 {
+            return Err(Error::precondition(format!(
+                "device {device} is not profiled; start a profile before it is stopped"
+            )));
+        }
+        Ok(())
+    }
+
     /// Keeps the commands of a batch that has passed.
     pub(crate) fn harvest(&self, mut batch: BatchTrace) {
         let events = batch.passed();
@@ -141,12 +150,7 @@ impl Device {
     pub fn stop_profile(&self) -> Result<()> {
         let profiler = self.profiler();
         let _changing = profiler.changing.lock();
-        if profiler.session.swap(0, Ordering::Relaxed) == 0 {
-            return Err(Error::precondition(format!(
-                "device {} is not profiled; start a profile before it is stopped",
-                self.id()
-            )));
-        }
+        profiler.turn_off(self.id())?;
         self.live_streams().iter().for_each(|stream| stream.finish_profile());
         profiler.finish_orphans(self);
         let ends: Vec<_> = self
@@ -156,6 +160,15 @@ impl Device {
             .collect();
         profiler.kept.lock().end(ends);
         profiler.spare.lock().clear();
+        Ok(())
+    }
+
+    /// Ends the profile that runs with what it has.
+    pub(crate) fn cut_profile(&self) -> Result<()> {
+        let profiler = self.profiler();
+        let _changing = profiler.changing.lock();
+        profiler.turn_off(self.id())?;
+        profiler.kept.lock().end(Vec::new());
         Ok(())
     }
 
