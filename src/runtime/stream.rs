@@ -455,6 +455,9 @@ impl Stream {
         drop(span);
         if let Err(error) = &result {
             recorder.failure.get_or_insert(error.clone());
+            if let Some(trace) = &mut trace {
+                trace.refuse();
+            }
             // Whoever waits for this point must not wait for ever. A lost device wakes them itself.
             if error.status() != DlhalStatus::DeviceLost {
                 let _ = self.pass_without_work(recorder, value);

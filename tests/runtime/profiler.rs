@@ -306,9 +306,11 @@ fn work_that_the_device_refuses_is_kept_as_such_and_told_to_who_made_it() {
     let rig = profiled(Options::default());
     let stream = rig.stream();
     let [a, b, c] = [0; 3].map(|_| rig.alloc(4096));
-    // The first goes to the device at once, the second later.
-    rig.null.fail_call(Call::Submit, 1, DlhalStatus::OutOfMemory);
-    (0..2).for_each(|_| rig.add(a, b, c, &stream).unwrap());
+    // The slots of the second are those of the first, used again.
+    rig.add(a, b, c, &stream).unwrap();
+    stream.sync(Deadline::Never).unwrap();
+    rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
+    assert_error(rig.add(a, b, c, &stream), DlhalStatus::OutOfMemory, "ordered");
     let trace = Trace::of(&rig.device);
     assert_error(stream.sync(Deadline::Never), DlhalStatus::OutOfMemory, "ordered");
     assert_eq!((trace.count(KERNEL), trace.number("commands_refused")), (1, 1));

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::kept::{Command, DeviceTime, Event, What};
 use super::{Label, host};
+use crate::Result;
 use crate::hal::{CommandBuffer, Timestamps};
 use crate::runtime::device::Device;
 use crate::runtime::stream::Recording;
 use crate::runtime::timeline::TimelineId;
-use crate::{DlhalStatus, Result};
 
 /// Pairs in one set of the HAL; the whole set is reset at once.
 const PAIRS: u32 = 64;
@@ -23,6 +23,7 @@ pub(crate) struct BatchTrace {
     pairs_used: u32,
     commands: Vec<Traced>,
     submitted: u64,
+    refused: bool,
 }
 
 struct Traced {
@@ -45,6 +46,7 @@ impl BatchTrace {
             pairs_used: 0,
             commands: Vec::new(),
             submitted: 0,
+            refused: false,
         })
     }
 
@@ -82,6 +84,11 @@ impl BatchTrace {
         self.submitted = host::now();
     }
 
+    /// The device did not take it: what its slots hold is of their former use.
+    pub(crate) fn refuse(&mut self) {
+        self.refused = true;
+    }
+
     /// Writes the first timestamp of the next pair.
     fn begin(&mut self, device: &Device, commands: &mut dyn CommandBuffer) -> Option<(usize, u32)> {
         if device.properties().fallbacks.no_timestamps {
@@ -101,7 +108,8 @@ impl BatchTrace {
 
     /// The commands of a batch that has passed, each with the profile that it belongs to.
     pub(super) fn passed(&mut self) -> Vec<(u32, Event)> {
-        self.finish(read)
+        let refused = self.refused;
+        self.finish(|set, first| if refused { DeviceTime::Refused } else { read(set, first) })
     }
 
     /// The commands of a batch that will not pass any more.
@@ -141,8 +149,6 @@ fn read(set: &dyn Timestamps, first: u32) -> DeviceTime {
     let mut ticks = [0; 2];
     match set.read(first, &mut ticks) {
         Ok(()) => DeviceTime::Ticks(ticks),
-        // Never written, although its batch has passed.
-        Err(error) if error.status() == DlhalStatus::FailedPrecondition => DeviceTime::Refused,
-        Err(_) => DeviceTime::Unfinished,
+        Err(_) => DeviceTime::Unmeasured,
     }
 }

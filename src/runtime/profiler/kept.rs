@@ -41,7 +41,7 @@ pub(super) enum What {
 pub(super) enum DeviceTime {
     /// From and to these ticks of its queue's clock.
     Ticks([u64; 2]),
-    /// It ran, with no timestamps.
+    /// It ran, with no timestamps that could be had.
     Unmeasured,
     /// Its submission failed.
     Refused,
