@@ -409,12 +409,20 @@ static DlhalStatus call(int entry) {
                                        target());
         case 74:
             return dlhal_timer_free(PICK(timers));
+        case 75:
+            return dlhal_profiler_start(device(), size());
+        case 76:
+            return dlhal_profiler_stop(device());
+        case 77:
+            return dlhal_profiler_save_to_file(device(), chance(2) ? NULL : "/nowhere/file");
+        case 78:
+            return dlhal_profiler_save_to_bytes(device(), b, capacity, needed);
         default:
             return DLHAL_STATUS_OK;
     }
 }
 
-enum { ENTRIES = 75 };
+enum { ENTRIES = 79 };
 
 /* Handles of every kind of wrongness; none that a free would end. */
 static void prepare(void) {
@@ -490,6 +498,10 @@ static void null_is_refused_by_name(void) {
     CHECK_FAILS(dlhal_timer_start(NULL, NULL), DLHAL_STATUS_INVALID_ARGUMENT, "timer is null");
     CHECK_FAILS(dlhal_timer_elapsed(NULL, 0, NULL), DLHAL_STATUS_INVALID_ARGUMENT,
                 "nanoseconds is null");
+    CHECK_FAILS(dlhal_profiler_save_to_file(d, NULL), DLHAL_STATUS_INVALID_ARGUMENT,
+                "path is null");
+    CHECK_FAILS(dlhal_profiler_save_to_bytes(d, NULL, 0, NULL), DLHAL_STATUS_INVALID_ARGUMENT,
+                "null");
     CHECK_FAILS(dlhal_module_load_from_file(NULL, NULL), DLHAL_STATUS_INVALID_ARGUMENT,
                 "path is null");
     CHECK_FAILS(dlhal_module_free((DlhalModule)(void *)&d), DLHAL_STATUS_INVALID_ARGUMENT,

@@ -33,6 +33,9 @@ static void kernels_run() {
     timer.start(stream);
     timer.stop(stream);
     CHECK(timer.elapsed() == timer.elapsed() && timer.elapsed().count() >= 0);
+    dlhal::start_profile(dlhal::device());
+    dlhal::stop_profile(dlhal::device());
+    dlhal::save_profile(dlhal::device(), "/dev/null");
     y.download(got.data());
     CHECK(got[0] == 3 && got[63] == 3);
     dlhal::Module again = dlhal::Module::from_bytes(module.bytes().data(), module.bytes().size());

@@ -13,6 +13,7 @@ const SOURCES: &[&str] = &[
     "capi/memory",
     "capi/stream",
     "capi/timer",
+    "capi/profiler",
     "capi/module",
     "capi/function",
     "capi/dlpack",

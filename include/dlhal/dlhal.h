@@ -857,6 +857,13 @@ typedef struct DlhalApi {
   DlhalStatus (*timer_stop)(DlhalTimer timer, DlhalStream stream);
   DlhalStatus (*timer_elapsed)(DlhalTimer timer, uint64_t timeout_ns, uint64_t *nanoseconds);
   DlhalStatus (*timer_free)(DlhalTimer timer);
+  DlhalStatus (*profiler_start)(DLDevice device, size_t max_events);
+  DlhalStatus (*profiler_stop)(DLDevice device);
+  DlhalStatus (*profiler_save_to_file)(DLDevice device, const char *path);
+  DlhalStatus (*profiler_save_to_bytes)(DLDevice device,
+                                        void *buffer,
+                                        size_t capacity,
+                                        size_t *needed);
 } DlhalApi;
 
 #ifdef __cplusplus
@@ -1355,6 +1362,59 @@ DlhalStatus dlhal_timer_elapsed(DlhalTimer timer, uint64_t timeout_ns, uint64_t 
  * @param timer  the timer; null is legal.
  */
 DlhalStatus dlhal_timer_free(DlhalTimer timer);
+
+/**
+ * Starts a profile of a device: from now on each launch and each copy on any stream of it gets two
+ * timestamps of the device, and what the host's threads do for it is timed. Until a profile is
+ * started, profiles cost nothing; docs/profiling.md tells what one costs. A former profile of the
+ * device is forgotten, and one that runs starts anew.
+ *
+ * It waits for the work that the device has, to compare the device's clock with the host's. On a
+ * device without timestamps (DLHAL_DEVICE_ATTR_DEVICE_TIMESTAMPS) the host's part alone is kept.
+ *
+ * The environment variable DLHAL_PROFILE=FILE starts a profile of each device, and saves it at
+ * dlhal_shutdown() or when the process exits.
+ *
+ * @param device      a kDLVulkan device.
+ * @param max_events  how many events are kept, the latest, at about 100 bytes each; 0 for 262,144.
+ *                    A launch or copy is one, and so is each submission, wait and part of a copy
+ *                    that the host does.
+ */
+DlhalStatus dlhal_profiler_start(DLDevice device, size_t max_events);
+
+/**
+ * Ends a profile, once the work that its device has so far is done. Of a device that was lost or
+ * that refused work, it keeps what there is; the failure is told by the calls that it is about.
+ *
+ * @param device  the device.
+ * @return DLHAL_STATUS_FAILED_PRECONDITION when none runs.
+ */
+DlhalStatus dlhal_profiler_stop(DLDevice device);
+
+/**
+ * Saves the profile that was stopped last, as a trace for Perfetto (ui.perfetto.dev) or Chrome: JSON
+ * in the Trace Event Format, with times in microseconds of the host's clock. It may be saved again,
+ * until another is started.
+ *
+ * @param device  the device.
+ * @param path    the file; one that exists is overwritten.
+ * @return DLHAL_STATUS_FAILED_PRECONDITION when none was started and stopped; DLHAL_STATUS_IO when
+ *         the file cannot be written.
+ */
+DlhalStatus dlhal_profiler_save_to_file(DLDevice device,
+                                        const char *path);
+
+/**
+ * As dlhal_profiler_save_to_file(), to memory; the text is not terminated.
+ *
+ * @param device                    the device.
+ * @param buffer, capacity, needed  get the bytes.
+ * @return DLHAL_STATUS_FAILED_PRECONDITION when none was started and stopped.
+ */
+DlhalStatus dlhal_profiler_save_to_bytes(DLDevice device,
+                                         void *buffer,
+                                         size_t capacity,
+                                         size_t *needed);
 
 /**
  * Loads a module from a file of any known format, found by its content: the file and bytes forms

@@ -217,6 +217,21 @@ class Timer : public detail::Owner<DlhalTimer, dlhal_timer_free> {
     }
 };
 
+/** Starts a profile of a device that keeps the latest events; 0 for as many as is usual. */
+inline void start_profile(DLDevice device, size_t max_events = 0) {
+    check(dlhal_profiler_start(device, max_events));
+}
+
+/** Ends a profile, once the work that the device has is done. */
+inline void stop_profile(DLDevice device) {
+    check(dlhal_profiler_stop(device));
+}
+
+/** Saves the profile that was stopped last, as a trace for Perfetto. */
+inline void save_profile(DLDevice device, const std::string &path) {
+    check(dlhal_profiler_save_to_file(device, path.c_str()));
+}
+
 /** A kernel of a module. */
 class Function : public detail::Owner<DlhalFunction, dlhal_function_free> {
    public:

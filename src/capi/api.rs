@@ -11,7 +11,7 @@ use super::types::{
     DlhalFunctionInfo, DlhalKernelDesc, DlhalLaunch, DlhalLogCallback, DlhalMemoryStatistics,
     DlhalModule, DlhalStream, DlhalTensor, DlhalTimer, DlhalValue, LogLevelNumber, StatusNumber,
 };
-use super::{device, dlpack, function, library, memory, module, stream, timer};
+use super::{device, dlpack, function, library, memory, module, profiler, stream, timer};
 use crate::{DlhalStatus, Error};
 
 /// Every function of this header. A field's function is documented under its name with `dlhal_`
@@ -286,6 +286,16 @@ pub struct DlhalApi {
         nanoseconds: *mut u64,
     ) -> DlhalStatus,
     pub timer_free: unsafe extern "C" fn(timer: DlhalTimer) -> DlhalStatus,
+    pub profiler_start: unsafe extern "C" fn(device: DLDevice, max_events: usize) -> DlhalStatus,
+    pub profiler_stop: unsafe extern "C" fn(device: DLDevice) -> DlhalStatus,
+    pub profiler_save_to_file:
+        unsafe extern "C" fn(device: DLDevice, path: *const c_char) -> DlhalStatus,
+    pub profiler_save_to_bytes: unsafe extern "C" fn(
+        device: DLDevice,
+        buffer: *mut c_void,
+        capacity: usize,
+        needed: *mut usize,
+    ) -> DlhalStatus,
 }
 
 /// The function table, for programs that open the library with dlopen and look up this name alone.
@@ -387,4 +397,8 @@ static API: DlhalApi = DlhalApi {
     timer_stop: timer::dlhal_timer_stop,
     timer_elapsed: timer::dlhal_timer_elapsed,
     timer_free: timer::dlhal_timer_free,
+    profiler_start: profiler::dlhal_profiler_start,
+    profiler_stop: profiler::dlhal_profiler_stop,
+    profiler_save_to_file: profiler::dlhal_profiler_save_to_file,
+    profiler_save_to_bytes: profiler::dlhal_profiler_save_to_bytes,
 };

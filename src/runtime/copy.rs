@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::copiers::Batch;
 use super::device::Device;
 use super::mapped;
+use super::profiler::{Direction, HostWork, Label};
 use super::runs::{Piece, Runs};
 use super::staging::{Chunk, ChunkSize};
 use super::stream::{Recording, Stream, Use};
@@ -75,17 +76,21 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
         }
         (None, Some(device)) => {
             same_device(device, stream)?;
+            let direction = Direction::ToDevice;
+            let _span = device.profiler().span(HostWork::Copy(direction, source.nbytes()));
             if let Some(pinned) = pinned_in_place(device, &source) {
                 mapped::flush(device, pinned.address(), pinned.nbytes())?;
-                on_device(device, stream, &pinned, &target)?;
+                on_device(device, stream, &pinned, &target, direction)?;
                 return device.wait(stream.mark()?, Deadline::Never);
             }
             host_to_device(HostSide::new(&source)?, device, stream, &target)
         }
         (Some(device), None) => {
             same_device(device, stream)?;
+            let direction = Direction::ToHost;
+            let _span = device.profiler().span(HostWork::Copy(direction, source.nbytes()));
             if let Some(pinned) = pinned_in_place(device, &target) {
-                on_device(device, stream, &source, &pinned)?;
+                on_device(device, stream, &source, &pinned, direction)?;
                 device.wait(stream.mark()?, Deadline::Never)?;
                 return mapped::invalidate(device, pinned.address(), pinned.nbytes());
             }
@@ -94,9 +99,13 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
         }
         (Some(a), Some(b)) if Arc::ptr_eq(a, b) => {
             same_device(a, stream)?;
-            on_device(a, stream, &source, &target)
+            on_device(a, stream, &source, &target, Direction::OnDevice)
         }
-        (Some(a), Some(b)) => between_devices(a, b, stream, &source, &target),
+        (Some(a), Some(b)) => {
+            let work = HostWork::Copy(Direction::BetweenDevices, source.nbytes());
+            let _span = a.profiler().span(work);
+            between_devices(a, b, stream, &source, &target)
+        }
     }
 }
 
@@ -284,6 +293,7 @@ fn host_to_device(
     if side.span <= device.mapped_up_to() {
         let wait = side.span > WORTH_A_WAIT;
         let direct = mapped::write(device, side.start, side.span, wait, |bytes| {
+            let _span = device.profiler().span(HostWork::Mapped(Direction::ToDevice, total));
             let batch = device.copy_threads().begin(total, lie_apart(&host, &side, bytes));
             while let Some(piece) = side.runs.take(u64::MAX) {
                 let place = bytes.wrapping_offset((piece.offset + side.first) as isize);
@@ -311,7 +321,8 @@ fn host_to_device(
     let mut pieces = Vec::new();
     while side.runs.left() > 0 {
         let bytes = side.next(SMALL, &mut pieces);
-        stream.record(&[side.as_use(true)], Stages::TRANSFER, |recording| {
+        let label = Label::Copy(Direction::ToDevice, bytes);
+        stream.record(&[side.as_use(true)], Stages::TRANSFER, label, |recording| {
             let upload = recording.upload(bytes, |target| host.read(target))?;
             unpack(recording, &upload.range(), &pieces)
         })?;
@@ -356,6 +367,7 @@ impl<'a> Fills<'a> {
                 return Err(error);
             }
         };
+        let _span = self.device.profiler().span(HostWork::Staging(Direction::ToDevice, bytes));
         let batch = self.device.copy_threads().begin(self.total, self.apart);
         // SAFETY: the chunk is as long, and nobody else's until the batch is finished.
         unsafe { host.read_to(target, bytes, &batch) };
@@ -368,10 +380,13 @@ impl<'a> Fills<'a> {
         let Some(Fill { chunk, batch, bytes, pieces }) = self.in_work.pop_front() else {
             return Ok(false);
         };
+        let span = self.device.profiler().span(HostWork::Staging(Direction::ToDevice, bytes));
         drop(batch);
+        drop(span);
+        let label = Label::Copy(Direction::ToDevice, bytes);
         let mut last_use = None;
         let recorded = chunk.written(bytes).and_then(|()| {
-            stream.record(&[side.as_use(true)], Stages::TRANSFER, |recording| {
+            stream.record(&[side.as_use(true)], Stages::TRANSFER, label, |recording| {
                 last_use = Some(recording.point);
                 unpack(recording, &chunk.range(0, bytes), &pieces)
             })
@@ -412,6 +427,7 @@ fn device_to_host(
     let mut side = DeviceSide::new(device, source)?;
     let total = side.runs.left();
     let direct = mapped::read(device, side.start, side.span, |bytes| {
+        let _span = device.profiler().span(HostWork::Mapped(Direction::ToHost, total));
         let batch = device.copy_threads().begin(total, lie_apart(&host, &side, bytes));
         while let Some(piece) = side.runs.take(u64::MAX) {
             let place = bytes.wrapping_offset((piece.offset + side.first) as isize);
@@ -439,8 +455,9 @@ fn device_to_host(
         let size = if small { ChunkSize::Small } else { ChunkSize::Bulk };
         let chunk = device.staging().acquire(size)?;
         let bytes = side.next(chunk.bytes(), &mut pieces);
+        let label = Label::Copy(Direction::ToHost, bytes);
         let mut last_use = None;
-        let recorded = stream.record(&[side.as_use(false)], Stages::TRANSFER, |recording| {
+        let recorded = stream.record(&[side.as_use(false)], Stages::TRANSFER, label, |recording| {
             let [source] = recording.bound else { return Err(wrong_uses()) };
             last_use = Some(recording.point);
             let target = chunk.range(0, bytes);
@@ -490,6 +507,7 @@ impl Reads<'_> {
         // Loss may be told by no call before this one; what the chunk holds would be undefined.
         self.device.check_health()?;
         let Some((chunk, point, bytes)) = self.in_flight.pop_front() else { return Ok(()) };
+        let span = self.device.profiler().span(HostWork::Staging(Direction::ToHost, bytes));
         let batch = threads.begin(self.total, self.apart);
         let source = chunk.source(bytes);
         if let Ok(source) = source {
@@ -497,6 +515,7 @@ impl Reads<'_> {
             // until the batch is finished.
             unsafe { host.write_from(source, bytes, &batch) };
         }
+        drop(span);
         self.being_emptied.push_back((chunk, point, batch));
         let most = if divide { CHUNKS_IN_WORK } else { 0 };
         while self.being_emptied.len() > most {
@@ -529,18 +548,19 @@ fn on_device(
     stream: &Arc<Stream>,
     source: &TensorView<'_>,
     target: &TensorView<'_>,
+    direction: Direction,
 ) -> Result<()> {
     let (from, to) = (DeviceSide::new(device, source)?, DeviceSide::new(device, target)?);
     let overlap = from.start < to.start + to.span && to.start < from.start + from.span;
     if !overlap {
-        return copy_on_device(stream, from, to);
+        return copy_on_device(stream, from, to, direction);
     }
     // A copy command may not overlap itself: it goes through memory of its own.
     let bytes = source.nbytes();
     let address = device.allocate(bytes, 1, MemoryKind::Device)?;
     let scratch = || DeviceSide::packed(device, address, bytes);
-    let result = copy_on_device(stream, from, scratch())
-        .and_then(|()| copy_on_device(stream, scratch(), to));
+    let result = copy_on_device(stream, from, scratch(), direction)
+        .and_then(|()| copy_on_device(stream, scratch(), to, direction));
     device.free(address)?;
     result
 }
@@ -549,6 +569,7 @@ fn copy_on_device(
     stream: &Arc<Stream>,
     mut from: DeviceSide<'_>,
     mut to: DeviceSide<'_>,
+    direction: Direction,
 ) -> Result<()> {
     let kernel = from.device.copy_kernel_for(from.runs.left());
     let mut rest: Option<Piece> = None;
@@ -571,7 +592,9 @@ fn copy_on_device(
         if regions.is_empty() {
             return Ok(());
         }
-        stream.record(&[from.as_use(false), to.as_use(true)], Stages::TRANSFER, |recording| {
+        let label = Label::Copy(direction, regions.iter().map(|region| region.size).sum());
+        let uses = [from.as_use(false), to.as_use(true)];
+        stream.record(&uses, Stages::TRANSFER, label, |recording| {
             let [source, target] = recording.bound else { return Err(wrong_uses()) };
             for region in &mut regions {
                 region.src_offset += source.offset;

@@ -12,6 +12,7 @@ use super::copiers::CopyThreads;
 use super::copy_kernel::{CopyKernel, Shaders};
 use super::deferred::Deferred;
 use super::memory::{Counters, Disowned, Import, Memory, Request};
+use super::profiler::{HostWork, Profiler};
 use super::staging::Staging;
 use super::stream::Stream;
 use super::timeline::{Point, Timelines};
@@ -31,6 +32,7 @@ pub struct Device {
     timelines: Arc<Timelines>,
     staging: Staging,
     timestamps: TimestampPool,
+    profiler: Profiler,
     streams: Mutex<Vec<Weak<Stream>>>,
     compute_queues: Vec<Arc<dyn Queue>>,
     next_queue: AtomicUsize,
@@ -118,6 +120,7 @@ impl Device {
             timelines,
             staging,
             timestamps: TimestampPool::default(),
+            profiler: Profiler::default(),
             streams: Mutex::default(),
             compute_queues,
             next_queue: AtomicUsize::new(0),
@@ -304,6 +307,10 @@ impl Device {
         &self.timestamps
     }
 
+    pub(crate) fn profiler(&self) -> &Profiler {
+        &self.profiler
+    }
+
     /// The kernel for a copy of `size` bytes within the device; `None` where the copy command is to
     /// do it.
     pub(crate) fn copy_kernel_for(&self, size: u64) -> Option<&Shaders> {
@@ -344,6 +351,7 @@ impl Device {
     /// Waits for a point that has been submitted.
     pub(crate) fn wait(&self, point: Point, deadline: Deadline) -> Result<()> {
         let timeline = self.timelines.get(point.timeline)?;
+        let _span = self.profiler.span(HostWork::Wait);
         let spin = deadline.remaining().map_or(self.spin, |left| left.min(self.spin));
         if !spin.is_zero() {
             let end = Instant::now() + spin;
@@ -378,6 +386,20 @@ impl Device {
             self.flush_timeline(point)?;
         }
         Ok(())
+    }
+
+    /// How long a wait looks at the device before it sleeps.
+    pub(crate) fn spin(&self) -> Duration {
+        self.spin
+    }
+
+    pub(crate) fn compute_queues(&self) -> &[Arc<dyn Queue>] {
+        &self.compute_queues
+    }
+
+    /// Where a stream's queue is among [`Self::compute_queues`].
+    pub(crate) fn index_of(&self, queue: &Arc<dyn Queue>) -> usize {
+        self.compute_queues.iter().position(|own| Arc::ptr_eq(own, queue)).unwrap_or(0)
     }
 
     /// The queue for a new stream: each in turn.
@@ -453,7 +475,7 @@ impl Device {
         device.plus(host)
     }
 
-    fn live_streams(&self) -> Vec<Arc<Stream>> {
+    pub(crate) fn live_streams(&self) -> Vec<Arc<Stream>> {
         self.streams.lock().iter().filter_map(Weak::upgrade).collect()
     }
 

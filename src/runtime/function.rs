@@ -18,6 +18,8 @@ const PUSH_CONSTANTS_EVERYWHERE: u32 = 128;
 /// it does not need its module to live on.
 pub struct Function {
     info: Arc<module::Function>,
+    /// As profiles keep it.
+    name: Arc<str>,
     /// Its buffer arguments by rising binding.
     buffers: Vec<BufferArg>,
     /// For each argument, its place in `buffers`.
@@ -82,8 +84,10 @@ impl Function {
         };
         let mut bindings: Vec<_> = storage.chain(uniform).collect();
         bindings.sort_unstable_by_key(|desc| desc.binding);
+        let name = info.name().into();
         Self {
             info,
+            name,
             buffers,
             buffer_places,
             bindings,
@@ -95,6 +99,10 @@ impl Function {
     /// What the module says of it.
     pub fn info(&self) -> &module::Function {
         &self.info
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Arguments of a launch: the function's own, then one extent per launch tag.

@@ -9,6 +9,7 @@ use super::arguments::Arguments;
 use super::device::Device;
 use super::function::{Function, Ready};
 use super::memory::Allocation;
+use super::profiler::Label;
 use super::stream::{Bound, Recording, Stream, Use};
 use super::value::Value;
 use crate::hal::{BindingKind, BufferRange, CopyRegion, Dispatch, MemoryKind, Stages};
@@ -123,10 +124,14 @@ impl Call<'_> {
     }
 
     fn record_with(&self, stream: &Arc<Stream>, uses: &[Use]) -> Result<()> {
-        stream.record(uses, Stages::COMPUTE, |recording| {
+        stream.record(uses, Stages::COMPUTE, self.label(), |recording| {
             let bound = recording.bound;
             self.dispatch(recording, bound)
         })
+    }
+
+    fn label(&self) -> Label<'_> {
+        Label::Kernel(self.function.name())
     }
 
     fn dispatch(&self, recording: &mut Recording<'_>, bound: &[Bound<'_>]) -> Result<()> {
@@ -209,7 +214,7 @@ impl Call<'_> {
             scratch.addresses.push(address);
             uses.push(Use { address, size: 0, writes: true, argument: None });
         }
-        stream.record(&uses, Stages::ON_DEVICE, |recording| {
+        stream.record(&uses, Stages::ON_DEVICE, self.label(), |recording| {
             let (own, scratch) = recording.bound.split_at(self.function.buffers().len());
             let mut bound = SmallVec::<[Bound<'_>; 8]>::from_slice(own);
             for (&index, scratch) in misaligned.iter().zip(scratch) {

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::device::Device;
 use super::memory::{AllocationState, Memory, Recent};
+use super::profiler::{BatchTrace, HostWork, Label};
 use super::staging::{Chunk, ChunkSize};
 use super::timeline::{Point, Timeline, TimelineId};
 use super::usage::Access;
@@ -123,11 +124,14 @@ struct Recorder {
     failure: Option<Error>,
     /// How many commands the last [`Stream::tick`] saw.
     seen_by_tick: u64,
+    /// What a profile keeps of the open batch.
+    trace: Option<Box<BatchTrace>>,
 }
 
 struct Batch {
     value: u64,
     commands: Option<Box<dyn CommandBuffer>>,
+    trace: Option<Box<BatchTrace>>,
 }
 
 /// Small pieces of host memory that commands of the open batch read.
@@ -180,11 +184,13 @@ impl Stream {
     }
 
     /// Records one command that uses `uses`, after everything that it must come after. It runs in
-    /// `stages`, unless it says otherwise while it is recorded ([`Recording::stages`]).
+    /// `stages`, unless it says otherwise while it is recorded ([`Recording::stages`]). A profile shows
+    /// it under `label`.
     pub(crate) fn record<R>(
         &self,
         uses: &[Use],
         stages: Stages,
+        label: Label<'_>,
         command: impl FnOnce(&mut Recording<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut looked_up_anew = false;
@@ -234,7 +240,16 @@ impl Stream {
                 host_reads: false,
                 waits_for_company: false,
             };
-            let result = command(&mut recording);
+            let result = match self.device.profiler().session() {
+                None => command(&mut recording),
+                Some(session) => recorder.trace.get_or_insert_with(|| self.new_trace()).record(
+                    &self.device,
+                    session,
+                    label,
+                    &mut recording,
+                    command,
+                ),
+            };
             let host_reads = recording.host_reads;
             let waits_for_company = recording.waits_for_company;
             // What a command that failed has recorded is unknown.
@@ -350,6 +365,27 @@ impl Stream {
         }
     }
 
+    /// Hands all that was recorded to the profile that ends, once it is done. A failure of that work
+    /// is told by the calls that are about it.
+    pub(crate) fn finish_profile(&self) {
+        let submitted = {
+            let mut recorder = self.recorder.lock();
+            let submitted = self.check(&recorder).and_then(|()| self.submit(&mut recorder));
+            submitted.and_then(|()| self.submitted_point())
+        };
+        let _ = submitted.and_then(|point| self.device.wait(point, Deadline::Never));
+        let mut recorder = self.recorder.lock();
+        if self.recycle(&mut recorder).is_err() || self.device.check_health().is_err() {
+            let open = recorder.trace.take();
+            let in_flight = recorder.in_flight.iter_mut().filter_map(|batch| batch.trace.take());
+            in_flight.chain(open).for_each(|trace| self.device.profiler().give_up(*trace));
+        }
+    }
+
+    fn new_trace(&self) -> Box<BatchTrace> {
+        BatchTrace::new(self.timeline, self.device.index_of(&self.queue))
+    }
+
     fn check(&self, recorder: &Recorder) -> Result<()> {
         match &recorder.failure {
             Some(failure) => Err(failure.clone()),
@@ -451,9 +487,18 @@ impl Stream {
         let value = self.open_value()?;
         let timeline = self.timeline()?;
         let mut commands = recorder.open.take();
+        let mut trace = recorder.trace.take();
+        if let Some(trace) = &mut trace {
+            trace.submit();
+        }
+        let span = self.device.profiler().span(HostWork::Submit(recorder.commands));
         let result = self.hand_over(recorder, commands.as_deref_mut(), value);
+        drop(span);
         if let Err(error) = &result {
             recorder.failure.get_or_insert(error.clone());
+            if let Some(trace) = &mut trace {
+                trace.refuse();
+            }
             // Whoever waits for this point must not wait for ever. A lost device wakes them itself.
             if error.status() != DlhalStatus::DeviceLost {
                 let _ = self.pass_without_work(recorder, value);
@@ -467,7 +512,7 @@ impl Stream {
         for chunk in recorder.uploads.full.drain(..) {
             self.device.staging().retire(chunk, point);
         }
-        recorder.in_flight.push_back(Batch { value, commands });
+        recorder.in_flight.push_back(Batch { value, commands, trace });
         self.recycle(recorder)?;
         result
     }
@@ -514,9 +559,11 @@ impl Stream {
             if !timeline.is_complete(batch.value)? {
                 return Ok(());
             }
-            if let Some(batch) = recorder.in_flight.pop_front()
-                && let Some(mut commands) = batch.commands
-            {
+            let Some(batch) = recorder.in_flight.pop_front() else { return Ok(()) };
+            if let Some(trace) = batch.trace {
+                self.device.profiler().harvest(*trace);
+            }
+            if let Some(mut commands) = batch.commands {
                 commands.reset()?;
                 recorder.spare.push(commands);
             }
@@ -537,6 +584,12 @@ impl Drop for Stream {
         let point = self.submitted_point();
         if let (Some(chunk), Ok(point)) = (taken.uploads.current.take(), point) {
             self.device.staging().retire(chunk, point);
+        }
+        for Batch { value, trace, .. } in taken.in_flight {
+            if let Some(trace) = trace {
+                let point = Point { timeline: self.timeline, value };
+                self.device.profiler().adopt(&self.device, point, *trace);
+            }
         }
         self.device.leave_stream(self);
         self.device.timelines().release(self.timeline);

@@ -15,7 +15,7 @@ use super::device::Device;
 use super::process::Opening;
 use super::tensor::DeviceRef;
 use super::worker::Rounds;
-use super::{process, thread, visible};
+use super::{process, profile_file, thread, visible};
 use crate::hal::{Deadline, DeviceType, Driver};
 use crate::{DlhalStatus, Error, Result, vulkan};
 
@@ -120,6 +120,7 @@ pub fn shutdown() {
     // Under no lock: deleters run, and may call back.
     let mut rounds = Vec::new();
     for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
+        profile_file::save(device);
         device.close();
         thread::forget(device);
         rounds.push(device.worker_rounds());
@@ -155,6 +156,7 @@ fn finish_work(end: Instant) {
     for device in system.devices.iter().filter_map(|slot| slot.device.get()) {
         // A device that is lost or does not finish in time cannot be helped.
         let _ = device.finish_submitted(Deadline::At(end));
+        profile_file::save_at_exit(device);
     }
 }
 
@@ -196,6 +198,7 @@ fn create(system: &System, slot: &Slot, id: i32) -> Result<Arc<Device>> {
     let device = Device::new(id, system.driver.create_device(slot.adapter)?)?;
     process::watch(finish_work);
     opening.succeeded();
+    profile_file::start(&device);
     let properties = device.properties();
     if properties.device_type == DeviceType::Software {
         log::warn!("device {id} is software on the processor: {}", properties.name);

@@ -6,6 +6,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::device::Device;
+use super::profiler::Label;
 use super::stream::Stream;
 use super::timestamps::Lease;
 use crate::hal::{Deadline, Stages};
@@ -138,7 +139,7 @@ impl Timer {
     fn start_on_device(&self, stream: &Stream) -> Result<Arc<Lease>> {
         let lease = Lease::new(&self.device)?;
         let (set, first) = lease.slots()?;
-        stream.record(&[], Stages::NONE, |recording| {
+        stream.record(&[], Stages::NONE, Label::Hidden, |recording| {
             lease.used_until(recording.point);
             recording.wait_for_company();
             recording.commands.reset_timestamps(set, first..first + 2)?;
@@ -152,7 +153,7 @@ impl Timer {
 
 fn stop_on_device(lease: &Lease, stream: &Stream) -> Result<()> {
     let (set, first) = lease.slots()?;
-    stream.record(&[], Stages::NONE, |recording| {
+    stream.record(&[], Stages::NONE, Label::Hidden, |recording| {
         lease.used_until(recording.point);
         recording.wait_for_company();
         recording.commands.write_timestamp(set, first + 1)

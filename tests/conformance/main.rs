@@ -16,9 +16,12 @@ mod devices;
 mod kernels;
 mod launches;
 mod memory;
+mod profiles;
 mod scalars;
 mod streams;
 mod timers;
+#[path = "../common/trace.rs"]
+mod trace;
 
 use dlhal::runtime::{DeviceRef, system};
 use dlhal::vulkan;
@@ -80,6 +83,9 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("timers::any_number_of_timers", timers::any_number_of_timers),
     ("timers::threads_time_their_own_streams", timers::threads_time_their_own_streams),
     ("timers::out_of_order", timers::out_of_order),
+    ("profiles::two_streams_in_order", profiles::two_streams_in_order),
+    ("profiles::kernels_take_what_a_timer_says", profiles::kernels_take_what_a_timer_says),
+    ("profiles::start_and_stop_under_load", profiles::start_and_stop_under_load),
 ];
 
 const EVERY_FALLBACK: &[&str] = &[

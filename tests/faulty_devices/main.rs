@@ -17,6 +17,7 @@ mod limits;
 #[allow(dead_code, reason = "the conformance suite uses the rest")]
 #[path = "../conformance/memory.rs"]
 mod memory;
+mod profiles;
 mod scarcity;
 #[allow(dead_code, reason = "the conformance suite uses the rest")]
 #[path = "../conformance/streams.rs"]
@@ -24,6 +25,8 @@ mod streams;
 #[allow(dead_code, reason = "the conformance suite uses the rest")]
 #[path = "../conformance/timers.rs"]
 mod timers;
+#[path = "../common/trace.rs"]
+mod trace;
 
 use dlhal::runtime::{DeviceRef, system};
 use dlhal::vulkan;
@@ -122,6 +125,22 @@ fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_with_what_har
 }
 
 #[test]
+fn a_call_that_the_driver_fails_is_told_and_nothing_is_left_behind_with_a_profile_running() {
+    let file = format!("dlhal_profile_of_sweep_{}.json", std::process::id());
+    let path = std::env::temp_dir().join(file);
+    in_a_process("sweep", &[&format!("DLHAL_PROFILE={}", path.display())]);
+    let trace = trace::Trace::read(&std::fs::read(&path).unwrap());
+    std::fs::remove_file(path).unwrap();
+    assert!(trace.count("main_kernel") >= 2);
+}
+
+#[test]
+fn a_lost_device_still_gives_its_trace() {
+    in_a_process("lost_while_profiled", &[]);
+    in_a_process("lost_while_profiled", &["DLHAL_FORCE_FENCES=1"]);
+}
+
+#[test]
 fn launches_without_a_synchronise_create_no_more_objects() {
     in_a_process("flat", &[]);
     in_a_process("flat", &["DLHAL_FORCE_FENCES=1", "DLHAL_FORCE_DESCRIPTOR_POOLS=1"]);
@@ -169,6 +188,7 @@ children! {
     sweep: scarcity::every_call_fails_once;
     backlog: limits::the_backlog_is_bounded;
     many_timers: limits::many_timers;
+    lost_while_profiled: profiles::a_lost_device_still_gives_its_trace;
     flat: scarcity::launches_create_no_more_objects;
 }
 

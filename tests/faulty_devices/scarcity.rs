@@ -70,7 +70,8 @@ pub(crate) fn every_call_fails_once() {
             n += rounds(1 + n as usize / 3, 1) as u64;
         }
     }
-    assert!(refused > 20, "only {refused} calls failed: is the fault layer there?");
+    // A profile takes the first failures upon itself.
+    assert!(refused > 10, "only {refused} calls failed: is the fault layer there?");
     assert_eq!(everything(), Ok(()));
 }
 

@@ -9,5 +9,8 @@ mod failures;
 mod lifetimes;
 mod memory;
 mod order;
+mod profiler;
 mod support;
 mod timers;
+#[path = "../common/trace.rs"]
+mod trace;
