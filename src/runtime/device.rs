@@ -51,7 +51,7 @@ pub struct Device {
 
 /// How long a wait looks at the device before it sleeps: about twice what a sleep and its wake-up cost
 /// (H200: 45 µs), so that a small model's run is awaited without one.
-const SPIN: Duration = Duration::from_micros(80);
+const SPIN: Duration = Duration::from_micros(100);
 
 /// From here on the device fetches from and writes to pinned memory of the host in place.
 const PINNED_FROM: u64 = 64 << 10;

@@ -470,14 +470,15 @@ impl Stream {
         }
         match self.device.early_submit() {
             Some(early) => Ok(early),
-            None => Ok(recorder.is_worth_submitting() && self.runs_out(recorder)?),
+            None => Ok(recorder.is_worth_submitting() && self.is_idle(recorder)?),
         }
     }
 
-    /// Whether the device has at most one batch of the stream left.
-    fn runs_out(&self, recorder: &Recorder) -> Result<bool> {
-        let last_but_one = recorder.in_flight.iter().nth_back(1);
-        last_but_one.map_or(Ok(true), |batch| self.timeline()?.is_complete(batch.value))
+    /// Whether the device has no batch of the stream left. Another one is no use before: between two
+    /// batches a device pauses (H200: 10 µs), about as long as it takes to submit one.
+    fn is_idle(&self, recorder: &Recorder) -> Result<bool> {
+        let last = recorder.in_flight.back();
+        last.map_or(Ok(true), |batch| self.timeline()?.is_complete(batch.value))
     }
 
     fn submit(&self, recorder: &mut Recorder) -> Result<()> {
@@ -651,7 +652,7 @@ impl Upload {
 }
 
 impl Recorder {
-    /// Whether the open batch may go to a device that runs out of work: one command after a pause,
+    /// Whether the open batch may go to a device that has no work: one command after a pause,
     /// so that it starts at once; then more and more, so that submitting costs less and less, and
     /// what is left for the end stays a small part of the whole.
     fn is_worth_submitting(&self) -> bool {
