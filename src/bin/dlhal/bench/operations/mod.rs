@@ -2,7 +2,9 @@
 
 mod copies;
 mod device_copies;
+pub(super) mod first_launch;
 mod host_copies;
+pub(super) mod idle;
 mod launches;
 mod memory;
 mod small_copies;
@@ -42,6 +44,8 @@ pub(super) fn all() -> Vec<Operation> {
         device_copies::operations(),
         launches::operations(),
         streams::operations(),
+        first_launch::operations(),
+        idle::operations(),
         host_copies::operations(),
     ]
     .into_iter()
