@@ -86,8 +86,8 @@ fn bar(body: &mut String, y: f64, measured: &Measured, slowness: f64, software: 
         "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"12\" fill=\"{fill}\"/>"
     );
     let verdict = match met {
-        Some(true) => ", target met",
-        Some(false) => ", target missed",
+        Some(true) => ", met",
+        Some(false) => ", missed",
         None => "",
     };
     let label = format!("{}{verdict}", short(slowness));
@@ -100,20 +100,27 @@ fn curve(body: &mut String, left: f64, top: f64, grown: &Grown) {
         Ok(lines) => lines,
         Err(error) => return text_at(body, left, top + 20.0, "start", &error.to_string()),
     };
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let most = points().map(|(_, samples)| samples.median()).fold(0.0, f64::max).max(1e-9);
-    let last = points().map(|(count, _)| *count).max().unwrap_or(1).max(2) as f64;
+    let values = || lines.iter().flat_map(|line| &line.points).map(|(_, taken)| taken.median());
+    // Logarithmic both ways, between whole powers of ten, so that growth looks alike in every line.
+    let least = values().fold(f64::INFINITY, f64::min).max(1e-9).log10().floor();
+    let most = values().fold(0.0, f64::max).max(1e-9).log10().ceil().max(least + 1.0);
+    let counts = lines.iter().flat_map(|line| &line.points).map(|(count, _)| *count);
+    let last = counts.max().unwrap_or(1).max(2) as f64;
     let bottom = top + PLOT.1;
     let place = |count: usize, value: f64| {
         let x = left + PLOT.0 * (count.max(1) as f64).ln() / last.ln();
-        (x, bottom - PLOT.1 * value / most)
+        (x, bottom - PLOT.1 * (value.max(1e-9).log10() - least) / (most - least))
     };
+    for power in least as i32..=most as i32 {
+        let value = 10f64.powi(power);
+        let (_, y) = place(1, value);
+        line(body, (left, y), (left + PLOT.0, y), "#ddd");
+        text_at(body, left - 6.0, y + 4.0, "end", &value.to_string());
+    }
     line(body, (left, bottom), (left + PLOT.0, bottom), "black");
     line(body, (left, top), (left, bottom), "black");
-    text_at(body, left - 6.0, top + 6.0, "end", &short(most));
-    text_at(body, left - 6.0, bottom, "end", "0");
     for (count, _) in lines.first().map_or(&[][..], |line| &line.points) {
-        text_at(body, place(*count, 0.0).0, bottom + 16.0, "middle", &count.to_string());
+        text_at(body, place(*count, 1.0).0, bottom + 16.0, "middle", &count.to_string());
     }
     text_at(body, left + PLOT.0, bottom + 32.0, "end", grown.against);
     for (number, (series, color)) in lines.iter().zip(LINES.iter().cycle()).enumerate() {
