@@ -8,7 +8,7 @@ mod common;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use dlhal::hal::{self, Deadline, MemoryKind};
 use dlhal::module::Module;
 use dlhal::null;
@@ -62,18 +62,21 @@ fn launches(criterion: &mut Criterion) {
         bencher.iter(|| Launch::new(&function, &device, black_box(&args)).unwrap());
     });
     let launch = Launch::new(&function, &device, &args).unwrap();
-    // What the null driver executes is no part of recording: the batches are waited for outside.
+    // What the null driver executes is no part of recording: that is waited for outside.
     let fresh = || {
         let stream = Stream::new(&device).unwrap();
         launch.run(&stream).unwrap();
         stream.sync(Deadline::Never).unwrap();
         stream
     };
-    criterion.bench_function("record a launch", |bencher| {
+    let count = 100;
+    let mut group = criterion.benchmark_group("record launches");
+    group.throughput(Throughput::Elements(count));
+    group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
         bencher.iter_batched(
             fresh,
             |stream| {
-                launch.run(&stream).unwrap();
+                (0..count).for_each(|_| launch.run(&stream).unwrap());
                 stream
             },
             BatchSize::SmallInput,

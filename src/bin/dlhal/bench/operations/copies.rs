@@ -88,8 +88,8 @@ fn race(context: &Context, way: Way, memory: Memory, host: &mut Tensor) -> Resul
     }
     let finish = contest.run(context.rounds(8))?;
     let target = match memory {
-        Memory::Ordinary => Target::hardware(&[Bound::AtLeast(20.0), Bound::AtLeastOfLimit(0.8)]),
-        Memory::Pinned | Memory::Imported => Target::hardware(&[Bound::AtLeastOfLimit(0.95)]),
+        Memory::Ordinary => Target::hardware(&[Bound::Least(20.0), Bound::LeastOfLimit(0.8)]),
+        Memory::Pinned | Memory::Imported => Target::hardware(&[Bound::LeastOfLimit(0.95)]),
     };
     let unit = Unit::GigabytesPerSecond(size);
     Ok(Outcome::new(unit, finish, Pick::Slowest, target).noting(size_name(size)))

@@ -58,7 +58,7 @@ fn measure(context: &Context, size: usize, skip: usize) -> Result<Outcome> {
         .run(context.rounds(10))?;
     // One size is aimed at; the others show from where on which way is the better one.
     let target = match (size, skip) {
-        (LARGE, 0) => Target::hardware(&[Bound::AtLeast(1700.0)]),
+        (LARGE, 0) => Target::hardware(&[Bound::Least(1700.0)]),
         _ => Target::none(),
     };
     let unit = Unit::GigabytesPerSecond(size);

@@ -30,7 +30,7 @@ fn measure(context: &Context) -> Result<Outcome> {
     let finish = Race::new(|| child::seconds("idle", &[&device, seconds]))
         .against("a process of plain Vulkan", Ok(raw))
         .run(if context.quick { 1 } else { 2 })?;
-    let target = Target::all(&[Bound::AtMost(100.0)]);
+    let target = Target::all(&[Bound::Most(100.0)]);
     Ok(Outcome::new(Unit::MicrosecondsPerSecond, finish, Pick::Fastest, target)
         .noting(format!("processor time of a process over {seconds} s of sleep")))
 }

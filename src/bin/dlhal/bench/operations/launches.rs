@@ -96,7 +96,7 @@ fn measure_row(context: &Context, row: Row, call: Call) -> Result<Outcome> {
         .against(format!("{}, 3 descriptors pushed each time", row.barriers()), pushed)
         .run(context.rounds(10))?;
     let most = if row == Row::Dependent { 1.15 } else { 1.3 };
-    let target = Target::hardware(&[Bound::AtMostOfLimit(most)]);
+    let target = Target::hardware(&[Bound::MostOfLimit(most)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target)
         .noting(format!("{count} launches")))
 }
@@ -197,7 +197,7 @@ fn measure_one(context: &Context) -> Result<Outcome> {
         .beside("an empty submission, polled", empty(Waiting::Polling))
         .beside("an empty submission, waited for", empty(Waiting::Asleep))
         .run(context.rounds(500))?;
-    let target = Target::hardware(&[Bound::AtMost(20.0)]);
+    let target = Target::hardware(&[Bound::Most(20.0)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target))
 }
 

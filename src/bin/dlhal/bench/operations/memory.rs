@@ -39,7 +39,7 @@ fn allocate(context: &Context, size: usize) -> Result<Outcome> {
             raw.map(|raw| move || seconds_each(4, || raw_pair(raw, size))),
         )
         .run(context.rounds(20))?;
-    let target = Target::hardware(&[Bound::AtMost(1.0)]);
+    let target = Target::hardware(&[Bound::Most(1.0)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target))
 }
 
@@ -53,7 +53,7 @@ fn allocate_by_many(context: &Context, size: usize) -> Result<Outcome> {
             raw.map(|raw| move || by_many(2, || raw_pair(raw, size))),
         )
         .run(context.rounds(10))?;
-    let target = Target::hardware(&[Bound::AtLeast(4.0)]);
+    let target = Target::hardware(&[Bound::Least(4.0)]);
     Ok(Outcome::new(Unit::MillionsPerSecond, finish, Pick::Fastest, target))
 }
 
@@ -161,6 +161,6 @@ fn first_touch(context: &Context) -> Result<Outcome> {
         .against("one allocation, filled by a kernel", kernel)
         .against("one allocation, filled by vkCmdFillBuffer", command)
         .run(context.rounds(10))?;
-    let target = Target::hardware(&[Bound::AtMostOfLimit(1.1)]);
+    let target = Target::hardware(&[Bound::MostOfLimit(1.1)]);
     Ok(Outcome::new(Unit::Milliseconds, finish, Pick::Fastest, target).noting(size_name(size)))
 }

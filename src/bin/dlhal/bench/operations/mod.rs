@@ -15,6 +15,9 @@ use dlhal::Result;
 use super::context::Context;
 use super::outcome::Outcome;
 
+/// Measures an operation.
+type Measure = Box<dyn Fn(&Context) -> Result<Outcome>>;
+
 /// One operation.
 pub(super) struct Operation {
     /// Its name, which `--only` looks into.
@@ -22,7 +25,7 @@ pub(super) struct Operation {
     /// The operations that it belongs with; `--only` takes it as well.
     pub(super) group: &'static str,
     /// Measures it.
-    pub(super) run: Box<dyn Fn(&Context) -> Result<Outcome>>,
+    pub(super) run: Measure,
 }
 
 impl Operation {

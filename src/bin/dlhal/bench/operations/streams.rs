@@ -163,7 +163,7 @@ fn two_kernels(context: &Context) -> Result<Outcome> {
 }
 
 fn outcome(finish: crate::bench::race::Finish) -> Outcome {
-    let target = Target::hardware(&[Bound::AtMostOfLimit(1.15)]);
+    let target = Target::hardware(&[Bound::MostOfLimit(1.15)]);
     Outcome::new(Unit::Milliseconds, finish, Pick::Fastest, target)
 }
 
