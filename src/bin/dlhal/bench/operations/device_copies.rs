@@ -7,7 +7,7 @@ use crate::bench::context::Context;
 use crate::bench::kernels::{COPY, THREADS};
 use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds};
-use crate::bench::raw::{Commands, KernelDesc, Kind, Lane, Raw, Scope, Waiting};
+use crate::bench::raw::{Commands, KernelDesc, Kind, Lane, Scope, Waiting};
 
 /// Copies that are waited for together, so that the wait does not count.
 const REPEATS: usize = 10;
@@ -43,11 +43,10 @@ fn measure(context: &Context, size: usize, skip: usize) -> Result<Outcome> {
         });
         all.map(|all| all / repeats as f64)
     };
-    let raw = context.raw();
-    let scope = raw.clone().map(Scope::new);
+    let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
-    let command = scope().and_then(|scope| by_command(scope, size, repeats));
-    let kernel = raw.and_then(|raw| by_kernel(raw, scope()?, size, repeats));
+    let command = scope().and_then(|scope| by_command(context, scope, size, repeats));
+    let kernel = scope().and_then(|scope| by_kernel(context, scope, size, repeats));
     let (groups, kernel) = match kernel {
         Ok((groups, kernel)) => (format!(", {groups} groups"), Ok(kernel)),
         Err(error) => (String::new(), Err(error)),
@@ -67,6 +66,7 @@ fn measure(context: &Context, size: usize, skip: usize) -> Result<Outcome> {
 }
 
 fn by_command<'s>(
+    context: &Context,
     scope: &'s Scope<'_>,
     size: usize,
     repeats: usize,
@@ -80,16 +80,18 @@ fn by_command<'s>(
             commands.copy_barrier();
         }
     })?;
-    Ok(move || once(&commands, repeats))
+    let waiting = context.waiting();
+    Ok(move || once(&commands, repeats, waiting))
 }
 
 /// The copy kernel with as many groups as are fastest, and how many that are.
 fn by_kernel<'s>(
-    raw: &Raw,
+    context: &Context,
     scope: &'s Scope<'_>,
     size: usize,
     repeats: usize,
 ) -> Result<(u32, impl FnMut() -> Result<f64> + 's)> {
+    let (raw, waiting) = (context.raw()?, context.waiting());
     // Where a binding cannot take all of it, as much as it can, and the time in proportion.
     let bound = (size as u64).min(u64::from(raw.limits().max_storage_buffer_range)) / 16 * 16;
     let buffer = || scope.buffer(bound, Kind::Device);
@@ -119,17 +121,17 @@ fn by_kernel<'s>(
     let useful = (bound / 16).div_ceil(u64::from(THREADS)) as u32;
     for groups in GROUPS.into_iter().filter(|n| *n <= most && (*n <= useful || *n == GROUPS[0])) {
         record(groups)?;
-        once(&commands, repeats)?;
-        let took = once(&commands, repeats)?;
+        once(&commands, repeats, waiting)?;
+        let took = once(&commands, repeats, waiting)?;
         if took < best.0 {
             best = (took, groups);
         }
     }
     record(best.1)?;
     let part = bound as f64 / size as f64;
-    Ok((best.1, move || once(&commands, repeats).map(|took| took / part)))
+    Ok((best.1, move || once(&commands, repeats, waiting).map(|took| took / part)))
 }
 
-fn once(commands: &Commands<'_>, repeats: usize) -> Result<f64> {
-    seconds(|| commands.run(Waiting::Polling)).map(|all| all / repeats as f64)
+fn once(commands: &Commands<'_>, repeats: usize, waiting: Waiting) -> Result<f64> {
+    seconds(|| commands.run(waiting)).map(|all| all / repeats as f64)
 }

@@ -11,7 +11,7 @@ use crate::bench::context::Context;
 use crate::bench::kernels::{self, FILL, THREADS};
 use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds, seconds_each};
-use crate::bench::raw::{KernelDesc, Kind, Lane, Raw, Scope, Waiting};
+use crate::bench::raw::{KernelDesc, Kind, Lane, Raw, Scope};
 
 const MANY_THREADS: usize = 8;
 
@@ -92,7 +92,10 @@ fn by_many(each: usize, operation: impl Fn() -> Result<()> + Sync) -> Result<f64
 
 /// Memory that the process has not had before, until the device has written all of it.
 fn first_touch(context: &Context) -> Result<Outcome> {
-    let size: usize = if context.software || context.quick { 64 << 20 } else { 1 << 30 };
+    let wanted: usize = if context.software || context.quick { 64 << 20 } else { 1 << 30 };
+    // The kernel that touches it binds all of it.
+    let bound = context.raw().map_or(u32::MAX, |raw| raw.limits().max_storage_buffer_range);
+    let size = wanted.min(bound as usize / 16 * 16);
     let api = &context.api;
     let fill = kernels::fill_module(api)?.function("fill")?;
     let stream = api.stream()?;
@@ -137,7 +140,7 @@ fn first_touch(context: &Context) -> Result<Outcome> {
                     commands.constants(&kernel, [vectors, 7]);
                     commands.dispatch(groups);
                 })?;
-                commands.run(Waiting::Polling)
+                commands.run(context.waiting())
             });
             buffer.iter().for_each(|buffer| raw.destroy_buffer(buffer));
             took
@@ -151,7 +154,7 @@ fn first_touch(context: &Context) -> Result<Outcome> {
             let took = seconds(|| {
                 let fresh = &*buffer.insert(raw.create_buffer(size as u64, Kind::Device)?);
                 commands.record(|commands| commands.fill(fresh))?;
-                commands.run(Waiting::Polling)
+                commands.run(context.waiting())
             });
             buffer.iter().for_each(|buffer| raw.destroy_buffer(buffer));
             took

@@ -109,7 +109,7 @@ fn copy_and_kernel(context: &Context) -> Result<Outcome> {
         scope().and_then(|scope| {
             let first = raw_spin(scope, Lane::Main, FEW_GROUPS, rounds)?;
             let second = raw_copy(scope, size)?;
-            Ok(raw_pair(first, second, together))
+            Ok(raw_pair(first, second, together, context.waiting()))
         })
     };
     let finish = Race::new(both)
@@ -150,7 +150,7 @@ fn two_kernels(context: &Context) -> Result<Outcome> {
         scope().and_then(|scope| {
             let first = raw_spin(scope, Lane::Main, half, rounds)?;
             let second = raw_spin(scope, Lane::Second, half, rounds)?;
-            Ok(raw_pair(first, second, together))
+            Ok(raw_pair(first, second, together, context.waiting()))
         })
     };
     let longer = || Ok(alone(&first)?.max(alone(&second)?));
@@ -220,8 +220,9 @@ fn raw_pair<'s>(
     first: Commands<'s>,
     second: Commands<'s>,
     together: bool,
+    waiting: Waiting,
 ) -> impl FnMut() -> Result<f64> + 's {
-    let alone = |commands: &Commands<'s>| seconds(|| commands.run(Waiting::Polling));
+    let alone = move |commands: &Commands<'s>| seconds(|| commands.run(waiting));
     move || {
         if !together {
             return Ok(alone(&first)?.max(alone(&second)?));
@@ -229,8 +230,8 @@ fn raw_pair<'s>(
         seconds(|| {
             first.submit()?;
             second.submit()?;
-            first.wait(Waiting::Polling)?;
-            second.wait(Waiting::Polling)
+            first.wait(waiting)?;
+            second.wait(waiting)
         })
     }
 }
