@@ -20,6 +20,8 @@ usage: dlhal info [--json]         devices and what they can do
        dlhal bench [--device N] [--only PART]... [--quick] [--json FILE] [--svg FILE] [--list]
                                    what each operation costs beside what plain Vulkan takes for it;
                                    PART is a piece of an operation's name, or a group of --list
+       dlhal bench --ways [PART] [--device N] [--quick]
+                                   the same in each way that the environment can ask for
        dlhal --version | --help
 
 Exit status: 0; 1 when something failed or a device computes wrongly; 2 for wrong usage.

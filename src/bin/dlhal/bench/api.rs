@@ -348,6 +348,13 @@ impl Tensor {
         Self { raw, shape, owner }
     }
 
+    /// All but its first bytes, of the same memory.
+    pub(super) fn skip(mut self, bytes: usize) -> Self {
+        self.shape[0] -= bytes as i64;
+        self.raw.byte_offset += bytes as u64;
+        self
+    }
+
     /// Its bytes.
     pub(super) fn size(&self) -> usize {
         self.shape[0] as usize

@@ -5,7 +5,7 @@ use dlhal::runtime::DeviceAttr;
 use dlhal::{Error, Result};
 
 use super::api::Api;
-use super::raw::Raw;
+use super::raw::{Raw, Waiting};
 
 /// A device to measure.
 pub(super) struct Context {
@@ -32,6 +32,11 @@ impl Context {
     /// The device as plain Vulkan has it.
     pub(super) fn raw(&self) -> Result<&Raw> {
         self.raw.as_ref().map_err(Error::clone)
+    }
+
+    /// How the raw loop waits for long work: polling, unless that took a core from the device.
+    pub(super) fn waiting(&self) -> Waiting {
+        if self.software { Waiting::Asleep } else { Waiting::Polling }
     }
 
     /// So many, or a few of them.

@@ -3,9 +3,10 @@
 use dlhal::{Error, Result};
 use serde_json::{Value, json};
 
+use super::curves::Line;
 use super::outcome::Outcome;
 use super::race::{Figure, Samples};
-use super::run::{Measured, Run};
+use super::run::{Grown, Measured, Run};
 
 /// All of it.
 pub(super) fn text(run: &Run) -> Result<String> {
@@ -23,6 +24,7 @@ pub(super) fn text(run: &Run) -> Result<String> {
         },
         "quick": run.quick,
         "operations": operations,
+        "curves": run.curves.iter().map(curve).collect::<Vec<_>>(),
     });
     serde_json::to_string_pretty(&value)
         .map(|text| text + "\n")
@@ -53,6 +55,27 @@ fn whole(measured: &Measured, outcome: &Outcome, software: bool) -> Value {
         "target": outcome.target.text(outcome.unit),
         "met": outcome.met(software),
         "beside": outcome.beside.iter().map(figure).collect::<Vec<_>>(),
+    })
+}
+
+fn curve(grown: &Grown) -> Value {
+    let lines = match &grown.lines {
+        Ok(lines) => lines,
+        Err(error) => return json!({ "name": grown.name, "error": error.to_string() }),
+    };
+    let line = |line: &Line| {
+        let point = |(count, taken): &(usize, Samples)| {
+            let mut value = samples(taken);
+            value["at"] = json!(count);
+            value
+        };
+        json!({ "what": line.what, "points": line.points.iter().map(point).collect::<Vec<_>>() })
+    };
+    json!({
+        "name": grown.name,
+        "against": grown.against,
+        "unit": grown.unit,
+        "lines": lines.iter().map(line).collect::<Vec<_>>(),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use dlhal::Result;
 
-use super::api::{Api, KernelSource, Module};
+use super::api::{Api, Args, Function, KernelSource, Module, Stream, Tensor};
 
 /// `shaders/add.comp`: c = a + b. Each of these by `glslc -O --target-env=vulkan1.1`.
 pub(super) const ADD: &[u8] = include_bytes!("shaders/add.spv");
@@ -17,6 +17,8 @@ pub(super) const COPY: &[u8] = include_bytes!("../../../runtime/copy_kernel_alig
 const VARIANT: &[u8] = include_bytes!("shaders/variant.spv");
 /// The constant of `shaders/variant.comp` that is another one in each variant.
 const SALT: u32 = 0x5A17_C0DE;
+/// A constant of `shaders/spin.comp`.
+const INCREMENT: u32 = 1_013_904_223;
 
 /// Outputs that launches write in turn where they do not depend on each other.
 pub(super) const OUTPUTS: usize = 64;
@@ -24,7 +26,7 @@ pub(super) const OUTPUTS: usize = 64;
 pub(super) const FLOATS: u32 = 64;
 /// Bytes of a tensor for the add kernel.
 pub(super) const ADD_BYTES: usize = 4 * FLOATS as usize;
-/// Threads in a group of the fill and the spin kernel.
+/// Threads in a group of the fill, the spin and the copy kernel.
 pub(super) const THREADS: u32 = 128;
 
 /// A shader as the words that it is made of.
@@ -60,9 +62,40 @@ pub(super) fn variant_name(number: u32) -> String {
     format!("variant_{number}")
 }
 
+/// What a kernel of [`variants`] works on: one tile of a matrix product.
+pub(super) struct Tile {
+    args: Args,
+    /// What the arguments name.
+    _tensors: [Tensor; 3],
+}
+
+impl Tile {
+    pub(super) fn new(api: &Api) -> Result<Self> {
+        const ROWS: u32 = 16;
+        let tensor = || api.tensor((4 * ROWS * ROWS) as usize);
+        let tensors = [tensor()?, tensor()?, tensor()?];
+        let args = Args::new(&tensors.each_ref(), &[ROWS], 1, 64);
+        Ok(Self { args, _tensors: tensors })
+    }
+
+    pub(super) fn launch(&self, api: &Api, function: &Function, stream: &Stream) -> Result<()> {
+        api.launch(function, &self.args, stream)
+    }
+}
+
+/// The bytes of a module of one small kernel, the spin kernel with another constant.
+pub(super) fn small_variant(api: &Api, salt: u32) -> Result<Vec<u8>> {
+    api.module_bytes(&[source("spin", &with(SPIN, INCREMENT, salt), 1, 2)])
+}
+
 fn variant(salt: u32) -> Vec<u8> {
-    let changed = |word| if word == SALT { salt } else { word };
-    words(VARIANT).into_iter().flat_map(|word| changed(word).to_le_bytes()).collect()
+    with(VARIANT, SALT, salt)
+}
+
+/// A shader with one of its words, a constant, replaced.
+fn with(spirv: &[u8], old: u32, new: u32) -> Vec<u8> {
+    let changed = |word| if word == old { new } else { word };
+    words(spirv).into_iter().flat_map(|word| changed(word).to_le_bytes()).collect()
 }
 
 fn source<'a>(name: &'a str, spirv: &'a [u8], buffers: usize, numbers: usize) -> KernelSource<'a> {
@@ -79,8 +112,10 @@ mod tests {
 
     #[test]
     fn variants_differ_in_the_one_constant() {
-        assert_eq!(words(VARIANT).iter().filter(|word| **word == SALT).count(), 1);
-        let (one, two) = (words(&variant(1)), words(&variant(2)));
-        assert_eq!(one.iter().zip(&two).filter(|(a, b)| a != b).count(), 1);
+        for (spirv, constant) in [(VARIANT, SALT), (SPIN, INCREMENT)] {
+            let (old, new) = (words(spirv), words(&with(spirv, constant, 77)));
+            let differences: Vec<_> = old.iter().zip(&new).filter(|(a, b)| a != b).collect();
+            assert_eq!(differences, [(&constant, &77)]);
+        }
     }
 }

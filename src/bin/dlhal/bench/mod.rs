@@ -2,7 +2,9 @@
 //! them, beside what plain Vulkan takes for the same in the same run.
 
 mod api;
+mod child;
 mod context;
+mod curves;
 mod json;
 mod kernels;
 mod memcpy;
@@ -12,7 +14,10 @@ mod outcome;
 mod race;
 mod raw;
 mod run;
+mod scratch;
+mod svg;
 mod table;
+mod ways;
 
 use std::io::Write;
 use std::path::Path;
@@ -21,37 +26,54 @@ use std::process::ExitCode;
 use dlhal::{DlhalStatus, Error, Result};
 
 use context::Context;
+use curves::Curve;
 use operations::Operation;
 use options::Options;
-use run::{Measured, Run};
+use run::{Grown, Measured, Run};
 
 /// Measures what the arguments after `bench` ask for; `None` if they are wrong.
 pub(crate) fn run(arguments: &[&str]) -> Option<ExitCode> {
+    if let Some((&child::FLAG, rest)) = arguments.split_first() {
+        let outcome = child::run(rest)?;
+        return Some(exit(
+            outcome.and_then(|seconds| print(&format!("{seconds}\n"))).map(|()| true),
+        ));
+    }
     let options = Options::parse(arguments)?;
-    Some(match measure(&options) {
+    let outcome = match &options.ways {
+        Some(part) => ways::run(part, &options),
+        None => measure(&options),
+    };
+    Some(exit(outcome))
+}
+
+fn exit(outcome: Result<bool>) -> ExitCode {
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("dlhal: {error}");
             ExitCode::FAILURE
         }
-    })
+    }
 }
 
 /// Whether everything that was asked for could be measured.
 fn measure(options: &Options) -> Result<bool> {
-    let all = operations::all();
+    let (operations, curves) = (operations::all(), curves::all());
     let wanted: Vec<&Operation> =
-        all.iter().filter(|one| options.wants(&one.name, one.group)).collect();
-    if wanted.is_empty() {
+        operations.iter().filter(|one| options.wants(&one.name, one.group)).collect();
+    let wanted_curves: Vec<&Curve> =
+        curves.iter().filter(|one| options.wants(one.name, curves::GROUP)).collect();
+    if wanted.is_empty() && wanted_curves.is_empty() {
         return Err(Error::not_found(format!(
             "no operation's name has `{}` in it; there are:\n{}",
             options.only.join("` or `"),
-            names(&all)
+            names(&operations, &curves)
         )));
     }
     if options.list {
-        return print(&names(&all)).map(|()| true);
+        return print(&names(&operations, &curves)).map(|()| true);
     }
     let context = Context::open(options.device, options.quick)?;
     let mut run = Run::new(&context)?;
@@ -65,15 +87,27 @@ fn measure(options: &Options) -> Result<bool> {
         print(&table::rows(&measured, context.software))?;
         run.operations.push(measured);
     }
+    for curve in wanted_curves {
+        let (name, against, unit) = (curve.name, curve.against, curve.unit);
+        let grown = Grown { name, against, unit, lines: curve.run(&context) };
+        print(&table::curve(&grown))?;
+        run.curves.push(grown);
+    }
     if let Some(path) = &options.json {
         write(path, &json::text(&run)?)?;
     }
-    Ok(run.operations.iter().all(|measured| measured.outcome.is_ok()))
+    if let Some(path) = &options.svg {
+        write(path, &svg::text(&run))?;
+    }
+    Ok(run.operations.iter().all(|measured| measured.outcome.is_ok())
+        && run.curves.iter().all(|grown| grown.lines.is_ok()))
 }
 
-/// Every operation with its group, a line each.
-fn names(all: &[Operation]) -> String {
-    all.iter().map(|one| format!("{:<14} {}\n", one.group, one.name)).collect()
+/// Every operation and curve with its group, a line each.
+fn names(operations: &[Operation], curves: &[Curve]) -> String {
+    let operations = operations.iter().map(|one| (one.group, one.name.as_str()));
+    let curves = curves.iter().map(|one| (curves::GROUP, one.name));
+    operations.chain(curves).map(|(group, name)| format!("{group:<14} {name}\n")).collect()
 }
 
 /// A reader that closes early (`| head`) is no failure.

@@ -13,13 +13,15 @@ pub(super) struct Options {
     pub(super) list: bool,
     pub(super) json: Option<PathBuf>,
     pub(super) svg: Option<PathBuf>,
+    /// A part to measure in every way that the environment can ask for; all parts if empty.
+    pub(super) ways: Option<String>,
 }
 
 impl Options {
     /// Reads the arguments after `bench`; `None` if they are wrong.
     pub(super) fn parse(arguments: &[&str]) -> Option<Self> {
         let mut options = Self::default();
-        let mut rest = arguments.iter();
+        let mut rest = arguments.iter().peekable();
         while let Some(argument) = rest.next() {
             match *argument {
                 "--quick" => options.quick = true,
@@ -28,10 +30,16 @@ impl Options {
                 "--only" => options.only.push((*rest.next()?).to_owned()),
                 "--json" => options.json = Some(rest.next()?.into()),
                 "--svg" => options.svg = Some(rest.next()?.into()),
+                "--ways" => {
+                    let part = rest.next_if(|next| !next.starts_with("--"));
+                    options.ways = Some(part.map_or(String::new(), |part| (*part).to_owned()));
+                }
                 _ => return None,
             }
         }
-        Some(options)
+        // The ways are measured as they are named, and printed by the processes that measure them.
+        let alone = options.only.is_empty() && options.json.is_none() && options.svg.is_none();
+        (options.ways.is_none() || alone).then_some(options)
     }
 
     /// Whether what has this name and group is asked for.
@@ -68,8 +76,17 @@ mod tests {
             list: true,
             json: Some("a".into()),
             svg: Some("b".into()),
+            ways: None,
         };
         assert_eq!(options, Some(expected));
+    }
+
+    #[test]
+    fn ways_take_a_part_or_none() {
+        let ways = |arguments: &[&str]| Options::parse(arguments).and_then(|options| options.ways);
+        assert_eq!(ways(&["--ways", "host", "--quick"]), Some("host".to_owned()));
+        assert_eq!(ways(&["--ways", "--quick"]), Some(String::new()));
+        assert_eq!(ways(&["--ways", "--json", "a"]), None);
     }
 
     #[test]

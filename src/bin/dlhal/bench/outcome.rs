@@ -52,10 +52,10 @@ pub(super) enum Pick {
 /// A bound on our median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Bound {
-    AtMost(f64),
-    AtLeast(f64),
-    AtMostOfLimit(f64),
-    AtLeastOfLimit(f64),
+    Most(f64),
+    Least(f64),
+    MostOfLimit(f64),
+    LeastOfLimit(f64),
 }
 
 /// The devices that a target is for.
@@ -131,10 +131,10 @@ impl Outcome {
         let ours = self.ours.median();
         let holds = |bound: &Bound| {
             Some(match bound {
-                Bound::AtMost(most) => ours <= *most,
-                Bound::AtLeast(least) => ours >= *least,
-                Bound::AtMostOfLimit(most) => self.ratio()? <= *most,
-                Bound::AtLeastOfLimit(least) => self.ratio()? >= *least,
+                Bound::Most(most) => ours <= *most,
+                Bound::Least(least) => ours >= *least,
+                Bound::MostOfLimit(most) => self.ratio()? <= *most,
+                Bound::LeastOfLimit(least) => self.ratio()? >= *least,
             })
         };
         let verdicts: Option<Vec<bool>> = self.target.bounds.iter().map(holds).collect();
@@ -163,10 +163,10 @@ impl Target {
     pub(super) fn text(&self, unit: Unit) -> String {
         let unit = unit.name();
         let text = |bound: &Bound| match bound {
-            Bound::AtMost(most) => format!("≤ {most} {unit}"),
-            Bound::AtLeast(least) => format!("≥ {least} {unit}"),
-            Bound::AtMostOfLimit(most) => format!("≤ {most} × limit"),
-            Bound::AtLeastOfLimit(least) => format!("≥ {least} × limit"),
+            Bound::Most(most) => format!("≤ {most} {unit}"),
+            Bound::Least(least) => format!("≥ {least} {unit}"),
+            Bound::MostOfLimit(most) => format!("≤ {most} × limit"),
+            Bound::LeastOfLimit(least) => format!("≥ {least} × limit"),
         };
         let bounds: Vec<String> = self.bounds.iter().map(text).collect();
         match self.devices {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_target_is_met_when_every_bound_holds_on_the_devices_it_is_for() {
-        let bounds = [Bound::AtLeast(400.0), Bound::AtLeastOfLimit(0.5)];
+        let bounds = [Bound::Least(400.0), Bound::LeastOfLimit(0.5)];
         let unit = Unit::GigabytesPerSecond(1_000_000);
         let met = outcome(Pick::Fastest, unit, &bounds, vec![figure("a", Ok(1e-6))]);
         assert_eq!((met.met(false), met.met(true)), (Some(true), None));

@@ -6,6 +6,7 @@ use dlhal::Result;
 use dlhal::runtime::DeviceAttr;
 
 use super::context::Context;
+use super::curves::Line;
 use super::outcome::Outcome;
 
 /// All of it.
@@ -19,6 +20,16 @@ pub(super) struct Run {
     pub(super) software: bool,
     pub(super) quick: bool,
     pub(super) operations: Vec<Measured>,
+    pub(super) curves: Vec<Grown>,
+}
+
+/// One curve.
+pub(super) struct Grown {
+    pub(super) name: &'static str,
+    /// What the horizontal axis counts.
+    pub(super) against: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) lines: Result<Vec<Line>>,
 }
 
 /// One operation's outcome.
@@ -41,6 +52,7 @@ impl Run {
             software: context.software,
             quick: context.quick,
             operations: Vec::new(),
+            curves: Vec::new(),
         })
     }
 }

@@ -2,13 +2,13 @@
 
 use super::outcome::{Outcome, Unit};
 use super::race::{Figure, Samples};
-use super::run::{Measured, Run};
+use super::run::{Grown, Measured, Run};
 
 /// What was measured on, and the heads of the columns.
 pub(super) fn head(run: &Run) -> String {
     let quick = if run.quick { ", quick: sizes and counts are smaller than named" } else { "" };
     format!(
-        "{} ({}, driver version {}), dlhal {}, {}{quick}\n\n{:<50} {:>9} {:>9} {:>9} {:<9} {:>9} \
+        "{} ({}, driver version {}), dlhal {}, {}{quick}\n\n{:<58} {:>9} {:>9} {:>9} {:<9} {:>9} \
          {:>7}  {}\n",
         run.device,
         run.driver,
@@ -30,7 +30,7 @@ pub(super) fn head(run: &Run) -> String {
 pub(super) fn rows(measured: &Measured, software: bool) -> String {
     match &measured.outcome {
         Ok(outcome) => all_of(&measured.name, outcome, software),
-        Err(error) => format!("{:<50} failed: {error}\n", measured.name),
+        Err(error) => format!("{:<58} failed: {error}\n", measured.name),
     }
 }
 
@@ -43,7 +43,7 @@ fn all_of(name: &str, outcome: &Outcome, software: bool) -> String {
     };
     let limit = outcome.limit.samples.as_ref().map(|samples| number(samples.median()));
     let mut text = format!(
-        "{name:<50} {} {:>9} {:>7}  {}{verdict}\n",
+        "{name:<58} {} {:>9} {:>7}  {}{verdict}\n",
         spread(&outcome.ours, unit),
         limit.unwrap_or("–".to_owned()),
         outcome.ratio().map_or("–".to_owned(), |ratio| format!("{ratio:.3}")),
@@ -57,11 +57,32 @@ fn all_of(name: &str, outcome: &Outcome, software: bool) -> String {
     text
 }
 
+/// A curve: a row for each count.
+pub(super) fn curve(grown: &Grown) -> String {
+    let lines = match &grown.lines {
+        Ok(lines) => lines,
+        Err(error) => return format!("\n{}: failed: {error}\n", grown.name),
+    };
+    let heads: String = lines.iter().map(|line| format!(" {:>24}", line.what)).collect();
+    let mut text = format!("\n{} ({})\n{:>12}{heads}\n", grown.name, grown.unit, grown.against);
+    let counts = lines.first().map_or(0, |line| line.points.len());
+    for place in 0..counts {
+        let points: Vec<_> = lines.iter().filter_map(|line| line.points.get(place)).collect();
+        let values: String = points
+            .iter()
+            .map(|(_, samples)| format!(" {:>24}", number(samples.median())))
+            .collect();
+        let count = points.first().map_or(0, |(count, _)| *count);
+        text.push_str(&format!("{count:>12}{values}\n"));
+    }
+    text
+}
+
 fn figure(prefix: &str, figure: &Figure, unit: Unit) -> String {
     let what = format!("{prefix}{}", figure.what);
     match &figure.samples {
-        Ok(samples) => format!("    {what:<46} {}\n", spread(samples, unit)),
-        Err(reason) => format!("    {what:<46} absent: {reason}\n"),
+        Ok(samples) => format!("    {what:<54} {}\n", spread(samples, unit)),
+        Err(reason) => format!("    {what:<54} absent: {reason}\n"),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::bench::context::Context;
 use crate::bench::memcpy::memcpy;
 use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds};
-use crate::bench::raw::{Kind, Lane, Scope, Waiting};
+use crate::bench::raw::{Kind, Lane, Scope};
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,10 @@ fn race(context: &Context, way: Way, memory: Memory, host: &mut Tensor) -> Resul
     let mut device = context.api.tensor(size)?;
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
-    let mut contest = Race::new(|| seconds(|| way.copy(host, &mut device, &stream)))
-        .against("the link, from pinned memory", scope().and_then(|scope| link(scope, way, size)));
+    let mut contest = Race::new(|| seconds(|| way.copy(host, &mut device, &stream))).against(
+        "the link, from pinned memory",
+        scope().and_then(|scope| link(context, scope, way, size)),
+    );
     let threads = context.copy_threads();
     if memory == Memory::Ordinary {
         let staged = scope().and_then(|scope| staged(scope, way, size, threads));
@@ -88,8 +90,8 @@ fn race(context: &Context, way: Way, memory: Memory, host: &mut Tensor) -> Resul
     }
     let finish = contest.run(context.rounds(8))?;
     let target = match memory {
-        Memory::Ordinary => Target::hardware(&[Bound::AtLeast(20.0), Bound::AtLeastOfLimit(0.8)]),
-        Memory::Pinned | Memory::Imported => Target::hardware(&[Bound::AtLeastOfLimit(0.95)]),
+        Memory::Ordinary => Target::hardware(&[Bound::Least(20.0), Bound::LeastOfLimit(0.8)]),
+        Memory::Pinned | Memory::Imported => Target::hardware(&[Bound::LeastOfLimit(0.95)]),
     };
     let unit = Unit::GigabytesPerSecond(size);
     Ok(Outcome::new(unit, finish, Pick::Slowest, target).noting(size_name(size)))
@@ -97,6 +99,7 @@ fn race(context: &Context, way: Way, memory: Memory, host: &mut Tensor) -> Resul
 
 /// The device's copy between pinned memory and its own.
 fn link<'s>(
+    context: &Context,
     scope: &'s Scope<'_>,
     way: Way,
     size: usize,
@@ -113,7 +116,8 @@ fn link<'s>(
         commands.copy(&from, &to, size as u64);
         commands.copy_to_host_barrier();
     })?;
-    Ok(move || seconds(|| commands.run(Waiting::Polling)))
+    let waiting = context.waiting();
+    Ok(move || seconds(|| commands.run(waiting)))
 }
 
 /// The host's copy between ordinary and pinned memory.

@@ -46,7 +46,7 @@ fn measure(context: &Context, way: Way, size: usize) -> Result<Outcome> {
         race = race.against(format!("memcpy, {threads} threads"), Ok(several));
     }
     let finish = race.run(context.rounds(if size > 16 << 20 { 8 } else { 50 }))?;
-    let target = Target::software(&[Bound::AtLeastOfLimit(0.9)]);
+    let target = Target::software(&[Bound::LeastOfLimit(0.9)]);
     let unit = Unit::GigabytesPerSecond(size);
     Ok(Outcome::new(unit, finish, Pick::Fastest, target).noting(size_name(size)))
 }

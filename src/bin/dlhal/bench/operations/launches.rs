@@ -10,6 +10,9 @@ use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds};
 use crate::bench::raw::{Buffer, Commands, KernelDesc, Kind, Lane, Scope, Waiting};
 
+/// Launches of a row.
+const LAUNCHES: usize = 10_000;
+
 /// Whether each launch of a row reads what the one before has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Row {
@@ -67,7 +70,7 @@ impl Tensors {
 
 fn measure_row(context: &Context, row: Row, call: Call) -> Result<Outcome> {
     let api = &context.api;
-    let count = context.count(10_000);
+    let count = context.count(LAUNCHES);
     let stream = api.stream()?;
     let function = kernels::add_module(api)?.function("add")?;
     let tensors = Tensors::new(api, row)?;
@@ -89,14 +92,14 @@ fn measure_row(context: &Context, row: Row, call: Call) -> Result<Outcome> {
     };
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
-    let fixed = scope().and_then(|scope| by_hand(scope, row, count, false));
-    let pushed = scope().and_then(|scope| by_hand(scope, row, count, true));
+    let fixed = scope().and_then(|scope| by_hand(context, scope, row, false));
+    let pushed = scope().and_then(|scope| by_hand(context, scope, row, true));
     let finish = Race::new(ours)
         .against(format!("{}, the same descriptors throughout", row.barriers()), fixed)
         .against(format!("{}, 3 descriptors pushed each time", row.barriers()), pushed)
         .run(context.rounds(10))?;
     let most = if row == Row::Dependent { 1.15 } else { 1.3 };
-    let target = Target::hardware(&[Bound::AtMostOfLimit(most)]);
+    let target = Target::hardware(&[Bound::MostOfLimit(most)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target)
         .noting(format!("{count} launches")))
 }
@@ -118,13 +121,14 @@ impl Row {
     }
 }
 
-/// Recording, submitting and awaiting `count` dispatches; seconds for each.
+/// Recording, submitting and awaiting as many dispatches; seconds for each.
 fn by_hand<'s>(
+    context: &Context,
     scope: &'s Scope<'_>,
     row: Row,
-    count: usize,
     pushed: bool,
 ) -> Result<impl FnMut() -> Result<f64> + 's> {
+    let (count, waiting) = (context.count(LAUNCHES), context.waiting());
     let buffer = || scope.buffer(ADD_BYTES as u64, Kind::Device);
     let (a, b) = (buffer()?, buffer()?);
     let outputs: Vec<Buffer<'_>> =
@@ -169,7 +173,7 @@ fn by_hand<'s>(
         };
         let all = seconds(|| {
             commands.record(record)?;
-            commands.run(Waiting::Polling)
+            commands.run(waiting)
         });
         all.map(|all| all / count as f64)
     })
@@ -197,7 +201,7 @@ fn measure_one(context: &Context) -> Result<Outcome> {
         .beside("an empty submission, polled", empty(Waiting::Polling))
         .beside("an empty submission, waited for", empty(Waiting::Asleep))
         .run(context.rounds(500))?;
-    let target = Target::hardware(&[Bound::AtMost(20.0)]);
+    let target = Target::hardware(&[Bound::Most(20.0)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target))
 }
 

@@ -2,7 +2,9 @@
 
 mod copies;
 mod device_copies;
+pub(super) mod first_launch;
 mod host_copies;
+pub(super) mod idle;
 mod launches;
 mod memory;
 mod small_copies;
@@ -13,6 +15,9 @@ use dlhal::Result;
 use super::context::Context;
 use super::outcome::Outcome;
 
+/// Measures an operation.
+type Measure = Box<dyn Fn(&Context) -> Result<Outcome>>;
+
 /// One operation.
 pub(super) struct Operation {
     /// Its name, which `--only` looks into.
@@ -20,7 +25,7 @@ pub(super) struct Operation {
     /// The operations that it belongs with; `--only` takes it as well.
     pub(super) group: &'static str,
     /// Measures it.
-    pub(super) run: Box<dyn Fn(&Context) -> Result<Outcome>>,
+    pub(super) run: Measure,
 }
 
 impl Operation {
@@ -42,6 +47,8 @@ pub(super) fn all() -> Vec<Operation> {
         device_copies::operations(),
         launches::operations(),
         streams::operations(),
+        first_launch::operations(),
+        idle::operations(),
         host_copies::operations(),
     ]
     .into_iter()

@@ -58,7 +58,7 @@ fn to_idle(context: &Context) -> Result<Outcome> {
         .against("a write through the mapping", mapped)
         .against("a copy command from pinned memory, polled", copied)
         .run(context.rounds(100))?;
-    let target = Target::hardware(&[Bound::AtMost(2.0)]);
+    let target = Target::hardware(&[Bound::Most(2.0)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target))
 }
 
@@ -108,7 +108,7 @@ fn after_kernel(context: &Context) -> Result<Outcome> {
         .against("dispatch, copy, one submission, polled", raw(Waiting::Polling))
         .against("dispatch, copy, one submission, waited for", raw(Waiting::Asleep))
         .run(context.rounds(300))?;
-    let target = Target::hardware(&[Bound::AtMost(20.0)]);
+    let target = Target::hardware(&[Bound::Most(20.0)]);
     Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target))
 }
 

@@ -209,15 +209,15 @@ impl<'s> Commands<'s> {
             Waiting::Asleep => called("vkWaitForFences", unsafe {
                 self.raw.device.wait_for_fences(&fences, true, u64::MAX)
             })?,
-            // SAFETY: as above.
-            Waiting::Polling => {
-                while !called("vkGetFenceStatus", unsafe {
-                    self.raw.device.get_fence_status(self.fence)
-                })? {}
-            }
+            Waiting::Polling => while !self.is_done()? {},
         }
         // SAFETY: VUID-vkResetFences-pFences-01123: its submission is done.
         called("vkResetFences", unsafe { self.raw.device.reset_fences(&fences) })
+    }
+
+    fn is_done(&self) -> Result<bool> {
+        // SAFETY: the fence is this device's.
+        called("vkGetFenceStatus", unsafe { self.raw.device.get_fence_status(self.fence) })
     }
 
     /// Submits and waits.
