@@ -15,7 +15,7 @@ use super::memory::{Counters, Disowned, Import, Memory, Request};
 use super::profiler::{HostWork, Profiler};
 use super::staging::Staging;
 use super::stream::Stream;
-use super::timeline::{Point, Timeline, Timelines};
+use super::timeline::{Point, Timelines};
 use super::timestamps::TimestampPool;
 use super::tuning::Tuning;
 use super::worker::{Rounds, Worker};
@@ -52,11 +52,6 @@ pub struct Device {
 /// How long a wait looks at the device before it sleeps: about twice what a sleep and its wake-up cost
 /// (H200: 45 µs), so that a small model's run is awaited without one.
 const SPIN: Duration = Duration::from_micros(100);
-
-/// After that a wait naps between looks for a while: drivers wake a sleeper late (H200: 0.4 ms after a
-/// copy of 5 ms), which matters less the longer the wait.
-const NAP: Duration = Duration::from_micros(50);
-const NAPS_UNTIL: Duration = Duration::from_millis(10);
 
 /// From here on the device fetches from and writes to pinned memory of the host in place.
 const PINNED_FROM: u64 = 64 << 10;
@@ -357,29 +352,14 @@ impl Device {
     pub(crate) fn wait(&self, point: Point, deadline: Deadline) -> Result<()> {
         let timeline = self.timelines.get(point.timeline)?;
         let _span = self.profiler.span(HostWork::Wait);
-        if !self.spin.is_zero() && self.watch(timeline, point.value, deadline)? {
-            return Ok(());
+        let spin = deadline.remaining().map_or(self.spin, |left| left.min(self.spin));
+        if !spin.is_zero() {
+            let end = Instant::now() + spin;
+            while !timeline.is_complete(point.value)? && Instant::now() < end {
+                std::hint::spin_loop();
+            }
         }
         timeline.wait(point.value, deadline)
-    }
-
-    /// Looks at a timeline until it has reached `value`: again and again at first, then between naps.
-    /// False where that takes long, or longer than the deadline.
-    fn watch(&self, timeline: &Timeline, value: u64, deadline: Deadline) -> Result<bool> {
-        let start = Instant::now();
-        while !timeline.is_complete(value)? {
-            let waited = start.elapsed();
-            let left = deadline.remaining().unwrap_or(Duration::MAX);
-            if left.is_zero() || waited >= NAPS_UNTIL {
-                return Ok(false);
-            }
-            if waited < self.spin {
-                std::hint::spin_loop();
-            } else {
-                std::thread::sleep(NAP.min(left));
-            }
-        }
-        Ok(true)
     }
 
     /// Waits for all that has been submitted, and leaves alone what has not.
