@@ -81,7 +81,8 @@ fn a_panic_in_any_entry_point_is_a_status_and_the_library_goes_on() {
         function_get_launch_tag function_free function_launch launch_create launch_set_arg
         launch_run launch_free tensor_allocate tensor_allocate_legacy dlpack_export
         dlpack_export_legacy dlpack_import dlpack_import_legacy tensor_get_view tensor_get_flags
-        tensor_free timer_create timer_start timer_stop timer_elapsed timer_free
+        tensor_free timer_create timer_start timer_stop timer_elapsed timer_free profiler_start
+        profiler_stop profiler_save_to_file profiler_save_to_bytes
     );
     // What cannot fail: four functions; what has no status of its own: one.
     let functions = (api.struct_size - size_of::<usize>()) / size_of::<usize>();

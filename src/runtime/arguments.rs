@@ -94,7 +94,7 @@ impl Arguments {
     }
 
     fn store_extent(&mut self, function: &Function, index: usize, value: Value) -> Result<()> {
-        let tag = function.info().launch_args().nth(index);
+        let tag = function.extent_tags().get(index);
         let tag = tag.ok_or_else(|| Error::invalid("the launch has no such argument"))?;
         let target = match *tag {
             LaunchTag::BlockIdx(axis) => self.extents.grid.get_mut(axis),
@@ -112,23 +112,19 @@ impl Arguments {
     fn check_extents(&mut self, function: &Function, limits: &KernelLimits) -> Result<()> {
         let info = function.info();
         let local_size = info.local_size();
-        for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
-            let given = self.extents.threads[axis];
-            let tagged = info.launch_tags.contains(&LaunchTag::ThreadIdx(axis));
-            if tagged && given != local_size[axis] {
-                return Err(Error::invalid(format!(
-                    "threadIdx.{name} is {given}, but the kernel was built for {} threads in {name}",
-                    local_size[axis]
-                )));
-            }
-            let limit = limits.max_workgroup_count[axis];
-            let folds = axis == 0 && info.grid_fold.is_some();
-            if self.extents.grid[axis] > limit && !folds {
-                return Err(Error::invalid(format!(
-                    "blockIdx.{name} is {}, the device allows {limit} (maxComputeWorkGroupCount); \
-                     split the launch",
-                    self.extents.grid[axis]
-                )));
+        for tag in function.extent_tags() {
+            match *tag {
+                LaunchTag::ThreadIdx(axis) if self.extents.threads[axis] != local_size[axis] => {
+                    return Err(wrong_threads(axis, self.extents.threads[axis], local_size[axis]));
+                }
+                LaunchTag::BlockIdx(axis)
+                    if self.extents.grid[axis] > limits.max_workgroup_count[axis]
+                        && (axis > 0 || info.grid_fold.is_none()) =>
+                {
+                    let limit = limits.max_workgroup_count[axis];
+                    return Err(too_many_groups(axis, self.extents.grid[axis], limit));
+                }
+                _ => {}
             }
         }
         if self.extents.dynamic_shared_memory > 0 {
@@ -165,4 +161,23 @@ impl Arguments {
         }
         Ok([x.div_ceil(layers), y, layers])
     }
+}
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+#[cold]
+fn wrong_threads(axis: usize, given: u32, expected: u32) -> Error {
+    let name = AXES[axis];
+    Error::invalid(format!(
+        "threadIdx.{name} is {given}, but the kernel was built for {expected} threads in {name}"
+    ))
+}
+
+#[cold]
+fn too_many_groups(axis: usize, given: u32, limit: u32) -> Error {
+    let name = AXES[axis];
+    Error::invalid(format!(
+        "blockIdx.{name} is {given}, the device allows {limit} (maxComputeWorkGroupCount); split \
+         the launch"
+    ))
 }

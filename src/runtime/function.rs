@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::device::Device;
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
-use crate::module::{self, ArgKind, Module, ScalarBlock, check_function};
+use crate::module::{self, ArgKind, LaunchTag, Module, ScalarBlock, check_function};
 use crate::{Error, Result};
 
 /// Bytes of push constants that every device takes. A kernel of more gets them as a uniform buffer.
@@ -24,6 +24,8 @@ pub struct Function {
     buffers: Vec<BufferArg>,
     /// For each argument, its place in `buffers`.
     buffer_places: Vec<Option<usize>>,
+    /// The launch tags that take an extent, in order.
+    extent_tags: Vec<LaunchTag>,
     bindings: Vec<BindingDesc>,
     latest: ArcSwapOption<Ready>,
     all: Mutex<Vec<Arc<Ready>>>,
@@ -72,6 +74,7 @@ impl Function {
         buffers.sort_unstable_by_key(|buffer| buffer.binding);
         let place = |arg| buffers.iter().position(|buffer| buffer.arg == arg);
         let buffer_places = (0..info.args.len()).map(place).collect();
+        let extent_tags = info.launch_args().cloned().collect();
         let storage = buffers.iter().map(|buffer| BindingDesc {
             binding: buffer.binding,
             kind: BindingKind::StorageBuffer,
@@ -90,6 +93,7 @@ impl Function {
             name,
             buffers,
             buffer_places,
+            extent_tags,
             bindings,
             latest: ArcSwapOption::empty(),
             all: Mutex::default(),
@@ -107,7 +111,7 @@ impl Function {
 
     /// Arguments of a launch: the function's own, then one extent per launch tag.
     pub fn launch_arg_count(&self) -> usize {
-        self.info.args.len() + self.info.launch_args().count()
+        self.info.args.len() + self.extent_tags.len()
     }
 
     /// Fails unless a launch with `given` arguments has as many as it needs.
@@ -136,6 +140,11 @@ impl Function {
     /// The place of the argument `arg` in [`Self::buffers`].
     pub(crate) fn buffer_place(&self, arg: usize) -> Option<usize> {
         self.buffer_places.get(arg).copied().flatten()
+    }
+
+    /// The launch tags that take an extent, in order.
+    pub(crate) fn extent_tags(&self) -> &[LaunchTag] {
+        &self.extent_tags
     }
 
     /// The bindings in the order in which a dispatch lists them.

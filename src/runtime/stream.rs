@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -24,6 +25,8 @@ use crate::{DlhalStatus, Error, Result};
 const LARGEST_BATCH: u32 = 256;
 /// What a submission costs is worth while for as many commands, even where the device waits.
 const SMALLEST_BATCH: u32 = 4;
+/// How long a trim waits for a stream that is in use.
+const PATIENCE: Duration = Duration::from_millis(1);
 /// Batches in flight beyond this make recording wait for the oldest: the bound on the backlog.
 const MAX_IN_FLIGHT: usize = 32;
 
@@ -355,7 +358,8 @@ impl Stream {
 
     /// Uploads a stream keeps between batches go with it.
     pub(crate) fn trim(&self) {
-        let Some(mut recorder) = self.recorder.try_lock() else { return };
+        // The worker holds it for a moment; a caller that runs out of memory while it records, on.
+        let Some(mut recorder) = self.recorder.try_lock_for(PATIENCE) else { return };
         let idle = self.recycle(&mut recorder).is_ok() && recorder.in_flight.is_empty();
         if idle && !recorder.has_work() {
             if let Some(chunk) = recorder.uploads.current.take() {

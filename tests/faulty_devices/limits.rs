@@ -53,6 +53,8 @@ pub(crate) fn a_full_device() {
             blocks.into_iter().for_each(|address| api.device.free(address).unwrap());
         }
     }
+    // Streams that were freed are gone then.
+    api.device.sync().unwrap();
     api.device.trim();
     let statistics = api.device.memory_statistics();
     assert_eq!((statistics.live_bytes, statistics.reserved_bytes), (0, 0));

@@ -41,7 +41,8 @@ fn a_failed_submission_is_told_and_does_not_hang_those_who_wait() {
     let stream = rig.stream();
     let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
     rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
-    assert_error(rig.add(a, b, c, &stream), DlhalStatus::OutOfMemory, "Submit");
+    let added = rig.add(a, b, c, &stream).and_then(|()| stream.flush());
+    assert_error(added, DlhalStatus::OutOfMemory, "Submit");
     assert_error(stream.sync(Deadline::Never), DlhalStatus::OutOfMemory, "Submit");
     rig.add(c, b, a, &stream).unwrap();
     stream.sync(Deadline::Never).unwrap();
@@ -56,6 +57,7 @@ fn a_failed_submission_does_not_make_work_before_it_look_done() {
     let before = Event::new(&rig.device);
     before.record(&stream).unwrap();
     rig.add(c, b, d, &other).unwrap();
+    other.flush().unwrap();
     rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
     let (early, done) = std::thread::scope(|scope| {
         let fail = scope.spawn(|| rig.add(c, b, a, &stream).and_then(|()| stream.flush()));
@@ -74,8 +76,10 @@ fn what_a_failed_submission_was_to_wait_for_is_awaited_by_the_next() {
     let (first, second) = (rig.stream(), rig.stream());
     let [a, b, c, d] = [0; 4].map(|_| rig.alloc(256));
     rig.add(a, b, c, &first).unwrap();
+    first.flush().unwrap();
     rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
-    assert_error(rig.add(c, b, d, &second), DlhalStatus::OutOfMemory, "Submit");
+    let added = rig.add(c, b, d, &second).and_then(|()| second.flush());
+    assert_error(added, DlhalStatus::OutOfMemory, "Submit");
     assert_error(second.sync(Deadline::Never), DlhalStatus::OutOfMemory, "Submit");
     rig.add(c, b, d, &second).unwrap();
     second.flush().unwrap();

@@ -250,13 +250,13 @@ fn work_that_is_recorded_and_left_alone_is_submitted() {
     let rig = Rig::new(Options { manual_completion: true, ..Options::default() });
     let stream = thread::stream(&rig.device).unwrap();
     let [a, b, c] = [0; 3].map(|_| rig.alloc(256));
-    // The first goes at once, as the device is idle; the second waits for company.
+    // Small kernels wait for company; the device has no other work.
     rig.add(a, b, c, &stream).unwrap();
     rig.add(a, b, c, &stream).unwrap();
     let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while rig.null.log().len() < 2 {
-        assert!(std::time::Instant::now() < end, "the second launch was never submitted");
+    while rig.null.log().is_empty() {
+        assert!(std::time::Instant::now() < end, "the launches were never submitted");
         std::thread::yield_now();
     }
-    rig.null.complete(2).unwrap();
+    rig.null.complete(1).unwrap();
 }

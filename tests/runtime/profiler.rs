@@ -310,7 +310,8 @@ fn work_that_the_device_refuses_is_kept_as_such_and_told_to_who_made_it() {
     rig.add(a, b, c, &stream).unwrap();
     stream.sync(Deadline::Never).unwrap();
     rig.null.fail_call(Call::Submit, 0, DlhalStatus::OutOfMemory);
-    assert_error(rig.add(a, b, c, &stream), DlhalStatus::OutOfMemory, "ordered");
+    let added = rig.add(a, b, c, &stream).and_then(|()| stream.flush());
+    assert_error(added, DlhalStatus::OutOfMemory, "ordered");
     let trace = Trace::of(&rig.device);
     assert_error(stream.sync(Deadline::Never), DlhalStatus::OutOfMemory, "ordered");
     assert_eq!((trace.count(KERNEL), trace.number("commands_refused")), (1, 1));
