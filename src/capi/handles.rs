@@ -2,10 +2,14 @@
 //!
 //! A handle's value names a kind, a slot and the slot's generation; it is never an address. A freed
 //! handle's slot gets a new generation, so stale, foreign and made-up values are found out and
-//! nothing is ever dereferenced. Looking one up takes the slot's own lock and no other.
+//! nothing is ever dereferenced. Looking one up writes to nothing that threads share.
 
-use std::sync::OnceLock;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 
 use crate::{Error, Result};
@@ -28,8 +32,8 @@ pub(super) fn insert<H: Handle>(object: H::Object) -> Result<*mut H> {
     Ok(std::ptr::without_provenance_mut(encode(H::KIND, index, generation)))
 }
 
-/// The object of a handle.
-pub(super) fn get<H: Handle>(handle: *mut H) -> Result<H::Object> {
+/// The object of a handle, for the length of a call.
+pub(super) fn get<H: Handle>(handle: *mut H) -> Result<Held<H::Object>> {
     let (index, generation) = decode::<H>(handle)?;
     H::table().get(index, generation).ok_or_else(|| stale::<H>(handle))
 }
@@ -50,11 +54,30 @@ pub(super) struct Table<T> {
     vacant: Mutex<Vacant>,
 }
 
-type Slot<T> = Mutex<Occupancy<T>>;
+struct Slot<T> {
+    /// The next object's.
+    generation: AtomicU32,
+    occupant: ArcSwapOption<Occupant<T>>,
+}
 
-struct Occupancy<T> {
+struct Occupant<T> {
     generation: u32,
-    object: Option<T>,
+    object: T,
+}
+
+/// An object that stays at least as long as this, whatever becomes of its handle.
+pub(super) struct Held<T> {
+    object: NonNull<T>,
+    _occupant: Guard<Option<Arc<Occupant<T>>>>,
+}
+
+impl<T> Deref for Held<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: it lies in the occupant, which is held and not changed.
+        unsafe { self.object.as_ref() }
+    }
 }
 
 struct Vacant {
@@ -101,34 +124,39 @@ impl<T: Clone> Table<T> {
         };
         let (chunk, offset) = place(index);
         let slots = self.chunks[chunk].get_or_init(|| {
-            let vacant = || Mutex::new(Occupancy { generation: 0, object: None });
+            let vacant =
+                || Slot { generation: AtomicU32::new(0), occupant: ArcSwapOption::const_empty() };
             std::iter::repeat_with(vacant).take(FIRST_CHUNK << chunk).collect()
         });
-        let mut slot = slots[offset].lock();
-        slot.object = Some(object);
-        Ok((index, slot.generation))
+        let slot = &slots[offset];
+        // Whoever emptied the slot has handed it on under the lock of `vacant`.
+        let generation = slot.generation.load(Ordering::Relaxed);
+        slot.occupant.store(Some(Arc::new(Occupant { generation, object })));
+        Ok((index, generation))
     }
 
-    fn get(&self, index: u32, generation: u32) -> Option<T> {
-        let slot = self.slot(index)?.lock();
-        if slot.generation == generation { slot.object.clone() } else { None }
+    fn get(&self, index: u32, generation: u32) -> Option<Held<T>> {
+        let occupant = self.slot(index)?.occupant.load();
+        let found = occupant.as_ref().filter(|occupant| occupant.generation == generation)?;
+        let object = NonNull::from(&found.object);
+        Some(Held { object, _occupant: occupant })
     }
 
     fn remove(&self, index: u32, generation: u32) -> Option<T> {
-        let object = {
-            let mut slot = self.slot(index)?.lock();
-            if slot.generation != generation {
-                return None;
-            }
-            let object = slot.object.take()?;
-            slot.generation += 1;
-            if slot.generation > MAX_GENERATION {
-                return Some(object);
-            }
-            object
-        };
-        self.vacant.lock().freed.push(index);
-        Some(object)
+        let slot = self.slot(index)?;
+        let occupant = slot.occupant.load_full();
+        let found = occupant.as_ref().filter(|occupant| occupant.generation == generation)?;
+        let before = slot.occupant.compare_and_swap(&occupant, None);
+        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, found)) {
+            // Another thread was faster.
+            return None;
+        }
+        let next = generation + 1;
+        slot.generation.store(next, Ordering::Relaxed);
+        if next <= MAX_GENERATION {
+            self.vacant.lock().freed.push(index);
+        }
+        Some(found.object.clone())
     }
 
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
@@ -208,7 +236,7 @@ mod tests {
     fn a_handle_gives_its_object_until_it_is_removed() {
         let handle = insert::<Apple>(Arc::new(7)).unwrap();
         assert!(!handle.is_null());
-        assert_eq!(*get(handle).unwrap(), 7);
+        assert_eq!(**get(handle).unwrap(), 7);
         assert_eq!(*remove(handle).unwrap().unwrap(), 7);
         assert_eq!(status(get(handle)), DlhalStatus::NotFound);
         assert_eq!(status(remove(handle)), DlhalStatus::NotFound);
@@ -221,9 +249,9 @@ mod tests {
         table.remove(first.0, first.1);
         let second = table.insert(2).unwrap();
         assert_eq!((first.0, second), (1, (1, 1)));
-        assert_eq!(table.get(first.0, first.1), None);
+        assert!(table.get(first.0, first.1).is_none());
         assert_eq!(table.remove(first.0, first.1), None);
-        assert_eq!(table.get(second.0, second.1), Some(2));
+        assert_eq!(table.get(second.0, second.1).as_deref(), Some(&2));
     }
 
     #[test]
@@ -232,7 +260,7 @@ mod tests {
         assert_eq!(status(get(null)), DlhalStatus::InvalidArgument);
         assert_eq!(remove(null).map(|object| object.is_none()), Ok(true));
         let pear = insert::<Pear>(Arc::new(1)).unwrap().cast::<Apple>();
-        let error = get(pear).unwrap_err();
+        let error = get(pear).err().unwrap();
         assert!(error.message().contains("another kind"), "{error}");
         for value in [1usize, 0x1000, usize::MAX, 0x7fff_dead_beef, (&raw const APPLES).addr()] {
             let handle = std::ptr::without_provenance_mut::<Apple>(value);
@@ -263,8 +291,10 @@ mod tests {
     #[test]
     fn a_slot_is_retired_when_its_generations_run_out() {
         let table = Table::new();
-        let (index, _) = table.insert(1).unwrap();
-        table.slot(index).unwrap().lock().generation = MAX_GENERATION;
+        let (index, _) = table.insert(0).unwrap();
+        table.remove(index, 0);
+        table.slot(index).unwrap().generation.store(MAX_GENERATION, Ordering::Relaxed);
+        assert_eq!(table.insert(1).unwrap(), (index, MAX_GENERATION));
         assert_eq!(table.remove(index, MAX_GENERATION), Some(1));
         assert_eq!(table.insert(2).unwrap(), (index + 1, 0));
     }
@@ -278,7 +308,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..1000 {
                         let (index, generation) = table.insert((thread, round)).unwrap();
-                        assert_eq!(table.get(index, generation), Some((thread, round)));
+                        assert_eq!(*table.get(index, generation).unwrap(), (thread, round));
                         assert_eq!(table.remove(index, generation), Some((thread, round)));
                     }
                 });

@@ -81,19 +81,19 @@ pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<Arc<St
             device.id()
         )));
     }
-    Ok(found)
+    Ok((*found).clone())
 }
 
 /// An event whose device was not shut down.
 pub(super) fn event(event: *mut DlhalEventHandle) -> Result<Arc<Event>> {
     let event = handles::get(event)?;
     check_open(event.device())?;
-    Ok(event)
+    Ok((*event).clone())
 }
 
 /// A timer whose device was not shut down.
 pub(super) fn timer(timer: *mut DlhalTimerHandle) -> Result<Arc<Timer>> {
     let timer = handles::get(timer)?;
     check_open(timer.device())?;
-    Ok(timer)
+    Ok((*timer).clone())
 }
