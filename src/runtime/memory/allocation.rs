@@ -12,8 +12,9 @@ use crate::hal::MemoryKind;
 use crate::runtime::usage::Usage;
 use crate::{Error, Result};
 
-/// See the module's text.
+/// See the module's text. Records of different threads share no cache line.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct Allocation {
     state: Mutex<AllocationState>,
 }
