@@ -2,7 +2,7 @@
 //! is given back.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -14,7 +14,6 @@ use super::registry::Registry;
 use super::slab::{Class, GRANULE, SLAB_BYTES};
 use super::{Counters, Request};
 use crate::hal::{Buffer, BufferDesc, Device, MemoryKind};
-use crate::runtime::spread;
 use crate::runtime::usage::Usage;
 use crate::{DlhalStatus, Error, Result};
 
@@ -48,35 +47,20 @@ impl State {
     }
 }
 
-/// What is allocated. The bytes are counted together, for the sake of their peak.
-struct LiveCounts {
-    bytes: AtomicU64,
-    peak_bytes: AtomicU64,
-    /// What each part of the threads has allocated, less what it has freed.
-    allocations: Box<[Allocations]>,
-}
-
+/// What is allocated. All threads write here: it lies on cache lines of its own, away from what they
+/// read to get here.
 #[derive(Default)]
 #[repr(align(128))]
-struct Allocations(AtomicI64);
+struct LiveCounts {
+    bytes: AtomicU64,
+    allocations: AtomicU64,
+    peak_bytes: AtomicU64,
+}
 
 impl LiveCounts {
-    fn new() -> Self {
-        Self {
-            bytes: AtomicU64::new(0),
-            peak_bytes: AtomicU64::new(0),
-            allocations: std::iter::repeat_with(Allocations::default).take(spread::PARTS).collect(),
-        }
-    }
-
-    fn allocations(&self) -> u64 {
-        let counts = self.allocations.iter().map(|part| part.0.load(Ordering::Relaxed));
-        u64::try_from(counts.sum::<i64>()).unwrap_or(0)
-    }
-
     fn add(&self, bytes: u64) {
         let now = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.allocations[spread::part()].0.fetch_add(1, Ordering::Relaxed);
+        self.allocations.fetch_add(1, Ordering::Relaxed);
         if self.peak_bytes.load(Ordering::Relaxed) < now {
             self.peak_bytes.fetch_max(now, Ordering::Relaxed);
         }
@@ -84,7 +68,7 @@ impl LiveCounts {
 
     fn remove(&self, bytes: u64) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.allocations[spread::part()].0.fetch_sub(1, Ordering::Relaxed);
+        self.allocations.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -119,7 +103,7 @@ impl Arena {
             kind,
             sizes,
             at_hand,
-            live: LiveCounts::new(),
+            live: LiveCounts::default(),
             state: Mutex::default(),
         }
     }
@@ -323,7 +307,7 @@ impl Arena {
         let state = self.state.lock();
         Counters {
             live_bytes: self.live.bytes.load(Ordering::Relaxed),
-            live_allocations: self.live.allocations(),
+            live_allocations: self.live.allocations.load(Ordering::Relaxed),
             peak_bytes: self.live.peak_bytes.load(Ordering::Relaxed),
             block_bytes: state.block_bytes,
             blocks: state.blocks,
