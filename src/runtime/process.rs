@@ -4,9 +4,9 @@
 //! Every call from outside, and every round of a worker, happens inside an [`Entered`]. In a forked
 //! child nothing enters any more. At exit a handler waits for those who are inside and lets nobody
 //! in after: the exiting thread is refused, other threads are held until the process is gone. Then a
-//! thread of its own waits for what the devices still run, and saves what `DLHAL_PROFILE` asks for. So nothing of this library's is inside
-//! the driver, and no kernel runs, when the driver's own exit handlers run. The handler itself makes
-//! no call to the driver.
+//! thread of its own waits for what the devices still run, and saves what `DLHAL_PROFILE` asks for.
+//! So nothing of this library's is inside the driver, and no kernel runs, when the driver's own exit
+//! handlers run. The handler itself makes no call to the driver.
 
 use std::cell::Cell;
 use std::sync::OnceLock;

@@ -124,22 +124,37 @@ impl Arena {
             None => self.take_slots(class)?,
         };
         let record = self.registry.slot_record(free.slab, free.slot)?;
-        let start = free.block.base() + free.offset;
+        let place = Place::Slot { slab: free.slab, slot: free.slot, class };
+        let live = self.occupy(request, free.block, place, free.offset, class.slot_bytes());
+        let address = live.address;
+        self.registry.record(record)?.lock().live = Some(live);
+        Ok(address)
+    }
+
+    /// The allocation that a request makes of `size` bytes at `offset` of a block.
+    fn occupy(
+        &self,
+        request: &Request,
+        block: Arc<Block>,
+        place: Place,
+        offset: u64,
+        size: u64,
+    ) -> Live {
+        let start = block.base() + offset;
         let address = align_up(start, request.alignment);
-        self.registry.record(record)?.lock().live = Some(Live {
+        Live {
             address,
             size: request.size,
-            reserved: class.slot_bytes() - (address - start),
-            block: free.block,
-            offset: free.offset + (address - start),
-            place: Place::Slot { slab: free.slab, slot: free.slot, class },
+            reserved: size - (address - start),
+            block,
+            offset: offset + (address - start),
+            place,
             kind: self.kind,
             shares: 1,
             read_only: false,
             imported: false,
             owner: None,
-        });
-        Ok(address)
+        }
     }
 
     /// A slot from the pool, and a few more of its slab that come to the thread's hand.
@@ -187,23 +202,12 @@ impl Arena {
                 None => self.take_region(shelf, bytes)?,
             }
         };
-        let start = region.block.base() + region.offset;
-        let address = align_up(start, request.alignment);
+        let Region { block, place, offset, size, usage } = region;
+        let live = self.occupy(request, block, place, offset, size);
+        let address = live.address;
         let mut allocation = self.registry.record(record)?.lock();
-        allocation.usage = region.usage;
-        allocation.live = Some(Live {
-            address,
-            size: request.size,
-            reserved: region.size - (address - start),
-            block: region.block,
-            offset: region.offset + (address - start),
-            place: region.place,
-            kind: self.kind,
-            shares: 1,
-            read_only: false,
-            imported: false,
-            owner: None,
-        });
+        allocation.usage = usage;
+        allocation.live = Some(live);
         Ok(address)
     }
 

@@ -46,15 +46,17 @@ impl<'a> Spin<'a> {
         self.stream.flush()
     }
 
+    /// What one run takes.
+    fn once(&self) -> Result<f64> {
+        seconds(|| {
+            self.start()?;
+            self.stream.sync()
+        })
+    }
+
     /// The shortest of three runs.
     fn time(&self) -> Result<f64> {
-        let once = || {
-            seconds(|| {
-                self.start()?;
-                self.stream.sync()
-            })
-        };
-        Ok(once()?.min(once()?).min(once()?))
+        Ok(self.once()?.min(self.once()?).min(self.once()?))
     }
 }
 
@@ -97,12 +99,6 @@ fn copy_and_kernel(context: &Context) -> Result<Outcome> {
             spin.stream.sync()
         })
     };
-    let kernel_alone = || {
-        seconds(|| {
-            spin.start()?;
-            spin.stream.sync()
-        })
-    };
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
     let raw = |together| {
@@ -113,7 +109,7 @@ fn copy_and_kernel(context: &Context) -> Result<Outcome> {
         })
     };
     let finish = Race::new(both)
-        .against("the longer of the two alone", Ok(|| Ok(kernel_alone()?.max(seconds(copy)?))))
+        .against("the longer of the two alone", Ok(|| Ok(spin.once()?.max(seconds(copy)?))))
         .beside("two queues by hand", raw(true))
         .beside("two queues by hand, the longer of the two alone", raw(false))
         .run(context.rounds(20))?;
@@ -138,12 +134,6 @@ fn two_kernels(context: &Context) -> Result<Outcome> {
             second.stream.sync()
         })
     };
-    let alone = |spin: &Spin<'_>| {
-        seconds(|| {
-            spin.start()?;
-            spin.stream.sync()
-        })
-    };
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
     let raw = |together| {
@@ -153,7 +143,7 @@ fn two_kernels(context: &Context) -> Result<Outcome> {
             Ok(raw_pair(first, second, together, context.waiting()))
         })
     };
-    let longer = || Ok(alone(&first)?.max(alone(&second)?));
+    let longer = || Ok(first.once()?.max(second.once()?));
     let finish = Race::new(both)
         .against("the longer of the two alone", Ok(longer))
         .beside("two queues by hand", raw(true))
