@@ -108,10 +108,9 @@ pub unsafe extern "C" fn dlhal_function_launch(
     boundary(|| {
         let args = args::slice(args, num_args, "args")?;
         let function = handles::get(function)?;
-        function.check_arg_count(args.len())?;
-        let device = objects::device(device)?;
-        let stream = objects::stream(&device, stream)?;
-        runtime::launch(&function, &device, &values::from_c(args, &device)?, &stream)
+        let stream = objects::stream_on(device, stream)?;
+        let args = args.iter().map(|arg| values::from_c(arg, stream.device()));
+        runtime::launch(&function, args, &stream)
     })
 }
 
@@ -134,9 +133,9 @@ pub unsafe extern "C" fn dlhal_launch_create(
         let launch = Out::new(launch, "launch")?;
         let args = args::slice(args, num_args, "args")?;
         let function = handles::get(function)?;
-        function.check_arg_count(args.len())?;
         let device = objects::device(device)?;
-        let prepared = Launch::new(&function, &device, &values::from_c(args, &device)?)?;
+        let args = args.iter().map(|arg| values::from_c(arg, &device));
+        let prepared = Launch::new(&function, &device, args)?;
         launch.write(handles::insert(Arc::new(Mutex::new(prepared)))?);
         Ok(())
     })
@@ -159,7 +158,8 @@ pub unsafe extern "C" fn dlhal_launch_set_arg(
         let launch = handles::get(launch)?;
         let mut launch = launch.lock();
         objects::check_open(launch.device())?;
-        let value = values::one_from_c(value, index, launch.device())?;
+        let value = values::from_c(value, launch.device())
+            .map_err(|error| error.within(format_args!("argument {index}")))?;
         launch.set_arg(index, value)
     })
 }
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn dlhal_launch_run(launch: DlhalLaunch, stream: DlhalStre
         let launch = handles::get(launch)?;
         let launch = launch.lock();
         objects::check_open(launch.device())?;
-        launch.run(&objects::stream(launch.device(), stream)?)
+        launch.run(&*objects::stream(launch.device(), stream)?)
     })
 }
 

@@ -1,7 +1,6 @@
 //! Memory of devices, and copies.
 
 use std::ffi::{c_char, c_void};
-use std::sync::Arc;
 
 use dlpark::ffi::{DLDataType, DLDevice, DLTensor};
 
@@ -12,7 +11,8 @@ use super::objects;
 use super::types::{DlhalAddressInfo, DlhalStream};
 use crate::hal::MemoryKind;
 use crate::runtime::copy::{self, Side};
-use crate::runtime::{Device, TensorView, system, workspace};
+use crate::runtime::system::{self, Borrowed};
+use crate::runtime::{TensorView, workspace};
 use crate::{DlhalStatus, Error, Result};
 
 /// Allocates memory of a device.
@@ -238,13 +238,13 @@ fn copy_tensor(from: &TensorView<'_>, to: &TensorView<'_>, stream: DlhalStream) 
     };
     let other = target.as_ref().unwrap_or(device);
     let stream = objects::stream(device, stream).or_else(|_| objects::stream(other, stream))?;
-    let from = Side { view: *from, device: source.as_ref() };
-    let to = Side { view: *to, device: target.as_ref() };
+    let from = Side { view: *from, device: source.as_deref() };
+    let to = Side { view: *to, device: target.as_deref() };
     // SAFETY: the caller vouches for the memory of a tensor on the host for the length of the call.
     unsafe { copy::copy(&from, &to, &stream) }
 }
 
 /// `None` for the host.
-fn device_of(tensor: &TensorView<'_>) -> Result<Option<Arc<Device>>> {
-    if tensor.device.is_cpu() { Ok(None) } else { system::device(tensor.device).map(Some) }
+fn device_of(tensor: &TensorView<'_>) -> Result<Option<Borrowed>> {
+    if tensor.device.is_cpu() { Ok(None) } else { system::borrow_device(tensor.device).map(Some) }
 }

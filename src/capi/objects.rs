@@ -1,12 +1,13 @@
 //! What handles and device numbers stand for.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use dlpark::ffi::DLDevice;
 use parking_lot::Mutex;
 
 use super::dltensor;
-use super::handles::{self, Handle, Table};
+use super::handles::{self, Handle, Held, Table};
 use super::import::Imported;
 use super::types::{
     DlhalEventHandle, DlhalFunctionHandle, DlhalLaunchHandle, DlhalModuleHandle, DlhalStream,
@@ -57,9 +58,8 @@ pub(super) fn device_to_free_on(device: DLDevice) -> Result<Option<Borrowed>> {
 }
 
 /// Fails if a device was shut down: what was made on it can only be freed.
-pub(super) fn check_open(device: &Arc<Device>) -> Result<()> {
-    let current = system::existing_device(DeviceRef::vulkan(device.id()))?;
-    if current.is_some_and(|current| Arc::ptr_eq(&*current, device)) {
+pub(super) fn check_open(device: &Device) -> Result<()> {
+    if device.is_open() {
         return Ok(());
     }
     Err(Error::precondition(
@@ -67,21 +67,51 @@ pub(super) fn check_open(device: &Arc<Device>) -> Result<()> {
     ))
 }
 
+/// A stream, for the length of a call.
+pub(super) enum BorrowedStream {
+    /// Of a handle.
+    Named(Held<Arc<Stream>>),
+    /// The calling thread's.
+    Own(Arc<Stream>),
+}
+
+impl Deref for BorrowedStream {
+    type Target = Arc<Stream>;
+
+    fn deref(&self) -> &Arc<Stream> {
+        match self {
+            Self::Named(stream) => stream,
+            Self::Own(stream) => stream,
+        }
+    }
+}
+
 /// A stream of `device`; null is the calling thread's own.
-pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<Arc<Stream>> {
-    if stream.is_null() {
-        return thread::stream(device);
+pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<BorrowedStream> {
+    match stream.is_null() {
+        true => thread::stream(device).map(BorrowedStream::Own),
+        false => named_stream(DeviceRef::vulkan(device.id()), stream),
     }
+}
+
+/// As [`stream`], of the device that C names. That of a handle knows its device.
+pub(super) fn stream_on(device: DLDevice, stream: DlhalStream) -> Result<BorrowedStream> {
+    match stream.is_null() {
+        true => thread::stream(&*self::device(device)?).map(BorrowedStream::Own),
+        false => named_stream(dltensor::device_ref(device), stream),
+    }
+}
+
+fn named_stream(device: DeviceRef, stream: DlhalStream) -> Result<BorrowedStream> {
     let found = handles::get(stream)?;
-    if !Arc::ptr_eq(found.device(), device) {
-        check_open(found.device())?;
-        return Err(Error::invalid(format!(
-            "the stream belongs to device {}, device {} is meant",
-            found.device().id(),
-            device.id()
-        )));
+    check_open(found.device())?;
+    let own = DeviceRef::vulkan(found.device().id());
+    if own != device {
+        // A device that does not exist is the better reason.
+        system::borrow_device(device)?;
+        return Err(Error::invalid(format!("the stream belongs to {own}, {device} is meant")));
     }
-    Ok((*found).clone())
+    Ok(BorrowedStream::Named(found))
 }
 
 /// An event whose device was not shut down.

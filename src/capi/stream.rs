@@ -53,7 +53,7 @@ pub unsafe extern "C" fn dlhal_stream_free(device: DLDevice, stream: DlhalStream
 /// @return the first failure of that work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlhal_stream_sync(device: DLDevice, stream: DlhalStream) -> DlhalStatus {
-    boundary(|| objects::stream(&*objects::device(device)?, stream)?.sync(Deadline::Never))
+    boundary(|| objects::stream_on(device, stream)?.sync(Deadline::Never))
 }
 
 /// Hands a stream's work over to the device now. It goes there by itself in time; this is for who
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn dlhal_stream_sync(device: DLDevice, stream: DlhalStream
 /// @param stream  the stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlhal_stream_flush(device: DLDevice, stream: DlhalStream) -> DlhalStatus {
-    boundary(|| objects::stream(&*objects::device(device)?, stream)?.flush())
+    boundary(|| objects::stream_on(device, stream)?.flush())
 }
 
 /// Makes a stream the one that null stands for on the calling thread, for one device.
@@ -74,7 +74,10 @@ pub unsafe extern "C" fn dlhal_stream_flush(device: DLDevice, stream: DlhalStrea
 pub unsafe extern "C" fn dlhal_set_stream(device: DLDevice, stream: DlhalStream) -> DlhalStatus {
     boundary(|| {
         let device = objects::device(device)?;
-        let wanted = if stream.is_null() { None } else { Some(objects::stream(&device, stream)?) };
+        let wanted = match stream.is_null() {
+            true => None,
+            false => Some((*objects::stream(&device, stream)?).clone()),
+        };
         thread::set_stream(&device, wanted)
     })
 }
@@ -108,8 +111,7 @@ pub unsafe extern "C" fn dlhal_sync_stream_from_to(
     dst: DlhalStream,
 ) -> DlhalStatus {
     boundary(|| {
-        let device = objects::device(device)?;
-        sync_streams(&*objects::stream(&device, src)?, &*objects::stream(&device, dst)?)
+        sync_streams(&*objects::stream_on(device, src)?, &*objects::stream_on(device, dst)?)
     })
 }
 
@@ -178,7 +180,7 @@ pub unsafe extern "C" fn dlhal_stream_wait_event(
     event: DlhalEvent,
 ) -> DlhalStatus {
     boundary(|| {
-        let stream = objects::stream(&*objects::device(device)?, stream)?;
+        let stream = objects::stream_on(device, stream)?;
         objects::event(event)?.hold(&stream)
     })
 }

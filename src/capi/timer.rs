@@ -43,7 +43,7 @@ pub unsafe extern "C" fn dlhal_timer_create(
 pub unsafe extern "C" fn dlhal_timer_start(timer: DlhalTimer, stream: DlhalStream) -> DlhalStatus {
     boundary(|| {
         let timer = objects::timer(timer)?;
-        timer.start(&objects::stream(timer.device(), stream)?)
+        timer.start(&*objects::stream(timer.device(), stream)?)
     })
 }
 
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn dlhal_timer_start(timer: DlhalTimer, stream: DlhalStrea
 pub unsafe extern "C" fn dlhal_timer_stop(timer: DlhalTimer, stream: DlhalStream) -> DlhalStatus {
     boundary(|| {
         let timer = objects::timer(timer)?;
-        timer.stop(&objects::stream(timer.device(), stream)?)
+        timer.stop(&*objects::stream(timer.device(), stream)?)
     })
 }
 

@@ -1,7 +1,6 @@
 //! `DlhalValue` to and from the runtime's values.
 
 use dlpark::ffi::DLTensor;
-use smallvec::SmallVec;
 
 use super::dltensor;
 use super::types::{
@@ -11,18 +10,20 @@ use super::types::{
 use crate::runtime::{Attribute, Device, DeviceRef, Value};
 use crate::{Error, Result};
 
-/// The arguments of a launch on `device`.
-pub(super) fn from_c(values: &[DlhalValue], device: &Device) -> Result<SmallVec<[Value; 16]>> {
-    let mut converted = SmallVec::new();
-    for (index, value) in values.iter().enumerate() {
-        converted.push(one_from_c(value, index, device)?);
+/// An argument of a launch on `device`.
+#[inline(always)]
+pub(super) fn from_c(value: &DlhalValue, device: &Device) -> Result<Value> {
+    if value.reserved != 0 {
+        return Err(Error::invalid(format!("reserved is {:#x}; set it to 0", value.reserved)));
     }
-    Ok(converted)
-}
-
-/// The argument at `index`.
-pub(super) fn one_from_c(value: &DlhalValue, index: usize, device: &Device) -> Result<Value> {
-    convert(value, device).map_err(|error| error.within(format_args!("argument {index}")))
+    // SAFETY: every member of the union is 8 bytes for which any bits are legal.
+    let bits = unsafe { value.value.as_uint };
+    match value.r#type {
+        DLHAL_VALUE_HANDLE => Ok(Value::Address(bits)),
+        DLHAL_VALUE_INT => Ok(Value::Int(bits as i64)),
+        DLHAL_VALUE_TENSOR => address_of_tensor(bits, device).map(Value::Address),
+        r#type => number_from_c(r#type, bits),
+    }
 }
 
 /// An answer as a number; a text is none.
@@ -45,36 +46,30 @@ pub(super) fn to_text(answer: Option<Attribute>) -> String {
     }
 }
 
-fn convert(value: &DlhalValue, device: &Device) -> Result<Value> {
-    if value.reserved != 0 {
-        return Err(Error::invalid(format!("reserved is {:#x}; set it to 0", value.reserved)));
+fn address_of_tensor(address_of_struct: u64, device: &Device) -> Result<u64> {
+    let tensor = std::ptr::with_exposed_provenance::<DLTensor>(address_of_struct as usize);
+    let view = dltensor::view(tensor, "the tensor")?;
+    let wanted = DeviceRef::vulkan(device.id());
+    if view.device != wanted {
+        return Err(Error::invalid(format!(
+            "the tensor is on {}, the launch on {wanted}",
+            view.device
+        )));
     }
-    // SAFETY: every member of the union is 8 bytes for which any bits are legal.
-    let bits = unsafe { value.value.as_uint };
-    match value.r#type {
+    Ok(view.address())
+}
+
+fn number_from_c(r#type: i32, bits: u64) -> Result<Value> {
+    match r#type {
         DLHAL_VALUE_BOOL => match bits {
             0 | 1 => Ok(Value::Bool(bits == 1)),
             _ => Err(Error::invalid(format!("as_int is {bits}; a truth value is 0 or 1"))),
         },
-        DLHAL_VALUE_INT => Ok(Value::Int(bits as i64)),
         DLHAL_VALUE_UINT => Ok(Value::Uint(bits)),
         DLHAL_VALUE_FLOAT => Ok(Value::Float(f64::from_bits(bits))),
         DLHAL_VALUE_FLOAT16 => u16::try_from(bits)
             .map(Value::Float16)
             .map_err(|_| Error::invalid(format!("as_uint is {bits:#x}; a half has 16 bits"))),
-        DLHAL_VALUE_HANDLE => Ok(Value::Address(bits)),
-        DLHAL_VALUE_TENSOR => {
-            let tensor = std::ptr::with_exposed_provenance::<DLTensor>(bits as usize);
-            let view = dltensor::view(tensor, "the tensor")?;
-            let wanted = DeviceRef::vulkan(device.id());
-            if view.device != wanted {
-                return Err(Error::invalid(format!(
-                    "the tensor is on {}, the launch on {wanted}",
-                    view.device
-                )));
-            }
-            Ok(Value::Address(view.address()))
-        }
         other => Err(Error::invalid(format!(
             "type {other} is no type of an argument: {DLHAL_VALUE_BOOL} (DLHAL_VALUE_BOOL) to \
              {DLHAL_VALUE_TENSOR} (DLHAL_VALUE_TENSOR) are"

@@ -5,10 +5,9 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::{
-    Buffer, BufferRange, CopyRegion, DeviceProperties, Dispatch, KernelLimits, QueueRole,
-    Timestamps,
+    BindingDesc, BindingKind, Buffer, BufferRange, CopyRegion, DeviceProperties, Dispatch,
+    KernelLimits, QueueRole, Timestamps,
 };
-use crate::hal::BindingKind;
 use crate::{Error, Result};
 
 /// The most bytes that one update carries inside a command buffer.
@@ -91,7 +90,7 @@ pub(crate) fn update(dst: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
     words("update", offset, data.len() as u64)
 }
 
-/// Everything that a dispatch names, against its executable and the device.
+/// What a dispatch names, against its executable and the device. The caller checks each [`binding`].
 #[inline]
 pub(crate) fn dispatch(
     dispatch: &Dispatch<'_>,
@@ -119,29 +118,34 @@ pub(crate) fn dispatch(
             dispatch.groups
         )));
     }
-    for (bound, expected) in dispatch.bindings.iter().zip(expected) {
-        let (alignment, most) = match expected.kind {
-            BindingKind::StorageBuffer => {
-                (limits.storage_buffer_alignment, limits.max_storage_buffer_range)
-            }
-            BindingKind::UniformBuffer => {
-                (limits.uniform_buffer_alignment, u64::from(limits.max_uniform_buffer_range))
-            }
-        };
-        range("binding", bound.offset, bound.size, bound.buffer.size()).map_err(|e| {
-            e.within(format_args!("{}, binding {}", dispatch.executable.name(), expected.binding))
-        })?;
-        // Alignments are powers of two.
-        if bound.offset & alignment.wrapping_sub(1) != 0 || bound.size > most {
-            return Err(Error::invalid(format!(
-                "{}, binding {}: offset {} must be a multiple of {alignment} and size {} at most \
-                 {most} bytes",
-                dispatch.executable.name(),
-                expected.binding,
-                bound.offset,
-                bound.size
-            )));
+    Ok(())
+}
+
+/// What a dispatch binds where `expected` says, of a buffer of `buffer_size` bytes.
+#[inline]
+pub(crate) fn binding(
+    bound: &BufferRange<'_>,
+    buffer_size: u64,
+    expected: &BindingDesc,
+    limits: &KernelLimits,
+) -> Result<()> {
+    let (alignment, most) = match expected.kind {
+        BindingKind::StorageBuffer => {
+            (limits.storage_buffer_alignment, limits.max_storage_buffer_range)
         }
+        BindingKind::UniformBuffer => {
+            (limits.uniform_buffer_alignment, u64::from(limits.max_uniform_buffer_range))
+        }
+    };
+    range("binding", bound.offset, bound.size, buffer_size)
+        .map_err(|error| error.within(format_args!("binding {}", expected.binding)))?;
+    // Alignments are powers of two.
+    if bound.offset & alignment.wrapping_sub(1) != 0 || bound.size > most {
+        return Err(Error::invalid(format!(
+            "binding {}: offset {} must be a multiple of {alignment} and size {} at most {most} \
+             bytes",
+            expected.binding, bound.offset, bound.size
+        )));
     }
     Ok(())
 }

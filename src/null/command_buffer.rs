@@ -184,6 +184,10 @@ impl hal::CommandBuffer for CommandBuffer {
         let (limits, role) = (self.limits.clone(), self.role);
         let recording = self.record()?;
         validate::dispatch(dispatch, role, &limits)?;
+        for (bound, expected) in dispatch.bindings.iter().zip(dispatch.executable.bindings()) {
+            validate::binding(bound, bound.buffer.size(), expected, &limits)
+                .map_err(|error| error.within(dispatch.executable.name()))?;
+        }
         if !dispatch.executable.as_any().is::<Executable>() {
             return Err(foreign("an executable"));
         }

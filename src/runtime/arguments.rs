@@ -1,48 +1,56 @@
-//! What a launch is given: the kernel's arguments as bytes and addresses, and the grid's extents.
+//! What a launch is given: the kernel's arguments as bytes and uses of memory, and the grid.
 
 use smallvec::SmallVec;
 
-use super::function::Function;
+use super::function::{Function, LaunchArg};
+use super::stream::Use;
 use super::value::Value;
 use crate::hal::KernelLimits;
-use crate::module::{ArgKind, GridFold, LaunchTag, check_dynamic_shared_memory};
+use crate::module::{GridFold, check_dynamic_shared_memory};
 use crate::{Error, Result};
 
 /// The arguments of one launch of a function, checked against the function and a device's limits.
 pub(crate) struct Arguments {
     /// The scalar block's bytes.
     pub(crate) scalars: SmallVec<[u8; 128]>,
-    /// The buffer arguments' addresses, by rising binding.
-    pub(crate) addresses: SmallVec<[u64; 8]>,
-    extents: Extents,
-}
-
-/// The launch extents as given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Extents {
+    /// The buffer arguments, by rising binding.
+    pub(crate) uses: SmallVec<[Use; 8]>,
+    /// The workgroups asked for.
     grid: [u32; 3],
-    threads: [u32; 3],
-    dynamic_shared_memory: u32,
+    /// The workgroups to dispatch: x folded into z where it is over the limit and the kernel knows
+    /// how.
+    pub(crate) groups: [u32; 3],
 }
 
 impl Arguments {
-    /// `values` are the function's arguments, then one extent per launch tag, in the order of the
-    /// tags; as many as the function takes.
-    pub(crate) fn new(
-        function: &Function,
-        values: &[Value],
-        limits: &KernelLimits,
-    ) -> Result<Self> {
-        let mut arguments = Self {
-            scalars: SmallVec::from_elem(0, function.info().scalars.size() as usize),
-            addresses: SmallVec::from_elem(0, function.buffers().len()),
-            extents: Extents { grid: [1; 3], threads: [1; 3], dynamic_shared_memory: 0 },
+    /// Those of `function` before they are set, by [`Self::set_all`].
+    #[inline]
+    pub(crate) fn unset(function: &Function) -> Self {
+        const INLINE: usize = 128;
+        let scalars = match function.info().scalars.size() as usize {
+            size @ ..=INLINE => SmallVec::from_buf_and_len([0; INLINE], size),
+            size => SmallVec::from_elem(0, size),
         };
-        for (index, &value) in values.iter().enumerate() {
-            arguments.store(function, index, value)?;
+        let uses = SmallVec::from_slice(function.buffers());
+        Self { scalars, uses, grid: [1; 3], groups: [1; 3] }
+    }
+
+    /// Sets all: `values` are the function's arguments, then one extent per launch tag, in the order
+    /// of the tags.
+    #[inline]
+    pub(crate) fn set_all(
+        &mut self,
+        function: &Function,
+        values: impl ExactSizeIterator<Item = Result<Value>>,
+        limits: &KernelLimits,
+    ) -> Result<()> {
+        function.check_arg_count(values.len())?;
+        for (index, (arg, value)) in function.launch_args().iter().zip(values).enumerate() {
+            value
+                .and_then(|value| self.store(function, *arg, value, limits))
+                .map_err(|error| error.within(format_args!("argument {index}")))?;
         }
-        arguments.check_extents(function, limits)?;
-        Ok(arguments)
+        self.fold(function, limits)
     }
 
     /// Replaces one argument or extent.
@@ -53,117 +61,102 @@ impl Arguments {
         value: Value,
         limits: &KernelLimits,
     ) -> Result<()> {
-        let before = self.extents;
-        self.store(function, index, value)?;
-        self.check_extents(function, limits).inspect_err(|_| self.extents = before)
+        let before = self.grid;
+        function
+            .launch_args()
+            .get(index)
+            .ok_or_else(|| Error::invalid("the launch has no such argument"))
+            .and_then(|arg| self.store(function, *arg, value, limits))
+            .map_err(|error| error.within(format_args!("argument {index}")))?;
+        self.fold(function, limits).inspect_err(|_| self.grid = before)
     }
 
     /// Whether there is nothing to run.
     pub(crate) fn is_empty(&self) -> bool {
-        self.extents.grid.contains(&0)
+        self.grid.contains(&0)
     }
 
-    fn store(&mut self, function: &Function, index: usize, value: Value) -> Result<()> {
-        self.try_store(function, index, value)
-            .map_err(|error| error.within(format_args!("argument {index}")))
-    }
-
-    fn try_store(&mut self, function: &Function, index: usize, value: Value) -> Result<()> {
-        let Some(arg) = function.args().get(index) else {
-            return self.store_extent(function, index - function.args().len(), value);
-        };
-        match (*arg, value) {
-            (ArgKind::Buffer { .. }, Value::Address(address)) => {
-                match function.buffer_place(index).and_then(|p| self.addresses.get_mut(p)) {
-                    Some(slot) => *slot = address,
-                    None => return Err(Error::internal("a buffer argument without a binding")),
+    /// On failure nothing has changed. Inlined so that the value stays in registers on its way here.
+    #[inline(always)]
+    fn store(
+        &mut self,
+        function: &Function,
+        arg: LaunchArg,
+        value: Value,
+        limits: &KernelLimits,
+    ) -> Result<()> {
+        match arg {
+            LaunchArg::Buffer(place) => {
+                let Value::Address(address) = value else { return Err(no_buffer(value)) };
+                self.uses[place].address = address;
+            }
+            LaunchArg::Scalar { dtype, shader, offset, size } => {
+                value.store(dtype, shader, self.scalar(offset, size)?)?;
+            }
+            LaunchArg::Workgroups(axis) => {
+                let given = value.as_extent()?;
+                let limit = limits.max_workgroup_count[axis];
+                if given > limit && (axis > 0 || function.info().grid_fold.is_none()) {
+                    return Err(too_many_groups(axis, given, limit));
                 }
-                Ok(())
+                self.grid[axis] = given;
             }
-            (ArgKind::Buffer { .. }, _) => {
-                Err(Error::invalid(format!("a buffer is expected, {value} was given")))
-            }
-            (ArgKind::Scalar { dtype, offset, size, shader }, _) => {
-                let range = offset as usize..(offset + size) as usize;
-                match self.scalars.get_mut(range) {
-                    Some(target) => value.store(dtype, shader, target),
-                    None => Err(Error::internal("a scalar outside its block")),
+            LaunchArg::Threads(axis) => {
+                let (given, built_for) = (value.as_extent()?, function.info().local_size()[axis]);
+                if given != built_for {
+                    return Err(wrong_threads(axis, given, built_for));
                 }
             }
-        }
-    }
-
-    fn store_extent(&mut self, function: &Function, index: usize, value: Value) -> Result<()> {
-        let tag = function.extent_tags().get(index);
-        let tag = tag.ok_or_else(|| Error::invalid("the launch has no such argument"))?;
-        let target = match *tag {
-            LaunchTag::BlockIdx(axis) => self.extents.grid.get_mut(axis),
-            LaunchTag::ThreadIdx(axis) => self.extents.threads.get_mut(axis),
-            LaunchTag::DynSharedMemory => Some(&mut self.extents.dynamic_shared_memory),
-            LaunchTag::ParamWriteAccess(_) | LaunchTag::Hint | LaunchTag::Unknown(_) => None,
-        };
-        match target {
-            Some(target) => *target = value.as_extent()?,
-            None => return Err(Error::internal("an extent for a tag that takes none")),
+            LaunchArg::DynamicSharedMemory => match value.as_extent()? {
+                0 => {}
+                bytes => check_dynamic_shared_memory(function.info(), bytes.into(), limits)?,
+            },
         }
         Ok(())
     }
 
-    fn check_extents(&mut self, function: &Function, limits: &KernelLimits) -> Result<()> {
-        let info = function.info();
-        let local_size = info.local_size();
-        for tag in function.extent_tags() {
-            match *tag {
-                LaunchTag::ThreadIdx(axis) if self.extents.threads[axis] != local_size[axis] => {
-                    return Err(wrong_threads(axis, self.extents.threads[axis], local_size[axis]));
-                }
-                LaunchTag::BlockIdx(axis)
-                    if self.extents.grid[axis] > limits.max_workgroup_count[axis]
-                        && (axis > 0 || info.grid_fold.is_none()) =>
-                {
-                    let limit = limits.max_workgroup_count[axis];
-                    return Err(too_many_groups(axis, self.extents.grid[axis], limit));
-                }
-                _ => {}
-            }
-        }
-        if self.extents.dynamic_shared_memory > 0 {
-            let bytes = u64::from(self.extents.dynamic_shared_memory);
-            check_dynamic_shared_memory(info, bytes, limits)?;
-        }
-        self.groups(limits).map(|_| ())?;
-        if let Some(GridFold::HiddenExtent { offset }) = info.grid_fold {
+    /// Makes `groups` of `grid`.
+    #[inline]
+    fn fold(&mut self, function: &Function, limits: &KernelLimits) -> Result<()> {
+        self.groups = folded(self.grid, limits.max_workgroup_count)?;
+        if let Some(GridFold::HiddenExtent { offset }) = function.info().grid_fold {
             // Workgroups whose index exceeds the value leave at once: the last one is x - 1.
-            let last = self.extents.grid[0].saturating_sub(1);
-            let range = offset as usize..offset as usize + 4;
-            match self.scalars.get_mut(range) {
-                Some(target) => target.copy_from_slice(&last.to_le_bytes()),
-                None => return Err(Error::internal("the grid's extent outside the scalar block")),
-            }
+            let last = self.grid[0].saturating_sub(1);
+            self.scalar(offset, 4)?.copy_from_slice(&last.to_le_bytes());
         }
         Ok(())
     }
 
-    /// The grid to dispatch: x folded into z where it is over the limit and the kernel knows how.
-    pub(crate) fn groups(&self, limits: &KernelLimits) -> Result<[u32; 3]> {
-        let [x, y, z] = self.extents.grid;
-        let limits = limits.max_workgroup_count;
-        if x <= limits[0] {
-            return Ok([x, y, z]);
-        }
-        let layers = x.div_ceil(limits[0]);
-        if z > 1 || layers > limits[2] {
-            return Err(Error::invalid(format!(
-                "blockIdx.x is {x} with blockIdx.z {z}, the device allows {limits:?} \
-                 (maxComputeWorkGroupCount), and x can be folded into z only where z is 1; split \
-                 the launch"
-            )));
-        }
-        Ok([x.div_ceil(layers), y, layers])
+    #[inline]
+    fn scalar(&mut self, offset: u32, size: u32) -> Result<&mut [u8]> {
+        let range = offset as usize..offset as usize + size as usize;
+        self.scalars
+            .get_mut(range)
+            .ok_or_else(|| Error::internal("a scalar argument outside its block"))
     }
 }
 
+fn folded([x, y, z]: [u32; 3], limits: [u32; 3]) -> Result<[u32; 3]> {
+    if x <= limits[0] {
+        return Ok([x, y, z]);
+    }
+    let layers = x.div_ceil(limits[0]);
+    if z > 1 || layers > limits[2] {
+        return Err(Error::invalid(format!(
+            "blockIdx.x is {x} with blockIdx.z {z}, the device allows {limits:?} \
+             (maxComputeWorkGroupCount), and x can be folded into z only where z is 1; split the \
+             launch"
+        )));
+    }
+    Ok([x.div_ceil(layers), y, layers])
+}
+
 const AXES: [&str; 3] = ["x", "y", "z"];
+
+#[cold]
+fn no_buffer(given: Value) -> Error {
+    Error::invalid(format!("a buffer is expected, {given} was given"))
+}
 
 #[cold]
 fn wrong_threads(axis: usize, given: u32, expected: u32) -> Error {

@@ -352,6 +352,9 @@ impl Device {
     pub(crate) fn wait(&self, point: Point, deadline: Deadline) -> Result<()> {
         let timeline = self.timelines.get(point.timeline)?;
         let _span = self.profiler.span(HostWork::Wait);
+        if timeline.is_complete(point.value)? {
+            return Ok(());
+        }
         let spin = deadline.remaining().map_or(self.spin, |left| left.min(self.spin));
         if !spin.is_zero() {
             let end = Instant::now() + spin;
@@ -453,9 +456,14 @@ impl Device {
         }
     }
 
+    /// Whether the device was not shut down.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::SeqCst)
+    }
+
     /// Fails once the device was shut down.
     pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::SeqCst) {
+        if !self.is_open() {
             return Err(Error::precondition(format!(
                 "device {} was shut down meanwhile; its next use by number opens it anew",
                 self.id

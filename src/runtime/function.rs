@@ -7,8 +7,10 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::device::Device;
+use super::stream::Use;
 use crate::hal::{BindingDesc, BindingKind, Executable, ExecutableDesc};
-use crate::module::{self, ArgKind, LaunchTag, Module, ScalarBlock, check_function};
+use crate::module::spirv::ScalarType;
+use crate::module::{self, ArgKind, DataType, LaunchTag, Module, ScalarBlock, check_function};
 use crate::{Error, Result};
 
 /// Bytes of push constants that every device takes. A kernel of more gets them as a uniform buffer.
@@ -20,26 +22,27 @@ pub struct Function {
     info: Arc<module::Function>,
     /// As profiles keep it.
     name: Arc<str>,
-    /// Its buffer arguments by rising binding.
-    buffers: Vec<BufferArg>,
-    /// For each argument, its place in `buffers`.
-    buffer_places: Vec<Option<usize>>,
-    /// The launch tags that take an extent, in order.
-    extent_tags: Vec<LaunchTag>,
+    /// Its buffer arguments by rising binding, as uses of memory that a launch names.
+    buffers: Vec<Use>,
+    launch_args: Vec<LaunchArg>,
     bindings: Vec<BindingDesc>,
     latest: ArcSwapOption<Ready>,
     all: Mutex<Vec<Arc<Ready>>>,
 }
 
-/// One buffer argument.
+/// What an argument of a launch says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BufferArg {
-    /// The argument's index.
-    pub(crate) arg: usize,
-    /// Where the shader finds it.
-    pub(crate) binding: u32,
-    /// Whether the kernel may write to it.
-    pub(crate) written: bool,
+pub(crate) enum LaunchArg {
+    /// Where the buffer is that has this place in [`Function::buffers`].
+    Buffer(usize),
+    /// A number: `size` bytes at `offset` in the scalar block, which the shader reads as `shader`.
+    Scalar { dtype: DataType, shader: ScalarType, offset: u32, size: u32 },
+    /// How many workgroups there are along an axis.
+    Workgroups(usize),
+    /// How many threads a workgroup has along an axis.
+    Threads(usize),
+    /// Bytes of workgroup memory beyond the kernel's own.
+    DynamicSharedMemory,
 }
 
 /// A function made ready for one device.
@@ -67,18 +70,25 @@ impl Function {
         } else {
             info
         };
-        let mut buffers: Vec<_> = info
-            .buffers()
-            .map(|(arg, binding, written)| BufferArg { arg, binding, written })
-            .collect();
-        buffers.sort_unstable_by_key(|buffer| buffer.binding);
-        let place = |arg| buffers.iter().position(|buffer| buffer.arg == arg);
-        let buffer_places = (0..info.args.len()).map(place).collect();
-        let extent_tags = info.launch_args().cloned().collect();
-        let storage = buffers.iter().map(|buffer| BindingDesc {
-            binding: buffer.binding,
-            kind: BindingKind::StorageBuffer,
+        let mut buffers: Vec<_> = info.buffers().collect();
+        buffers.sort_unstable_by_key(|&(_, binding, _)| binding);
+        let place = |index| buffers.iter().position(|&(arg, ..)| arg == index);
+        let own = info.args.iter().enumerate().filter_map(|(index, arg)| match *arg {
+            ArgKind::Buffer { .. } => place(index).map(LaunchArg::Buffer),
+            ArgKind::Scalar { dtype, offset, size, shader } => {
+                Some(LaunchArg::Scalar { dtype, shader, offset, size })
+            }
         });
+        let extents = info.launch_tags.iter().filter_map(|tag| match *tag {
+            LaunchTag::BlockIdx(axis) => Some(LaunchArg::Workgroups(axis)),
+            LaunchTag::ThreadIdx(axis) => Some(LaunchArg::Threads(axis)),
+            LaunchTag::DynSharedMemory => Some(LaunchArg::DynamicSharedMemory),
+            LaunchTag::ParamWriteAccess(_) | LaunchTag::Hint | LaunchTag::Unknown(_) => None,
+        });
+        let launch_args = own.chain(extents).collect();
+        let storage = buffers
+            .iter()
+            .map(|&(_, binding, _)| BindingDesc { binding, kind: BindingKind::StorageBuffer });
         let uniform = match info.scalars {
             ScalarBlock::Uniform { binding, .. } => {
                 Some(BindingDesc { binding, kind: BindingKind::UniformBuffer })
@@ -87,13 +97,19 @@ impl Function {
         };
         let mut bindings: Vec<_> = storage.chain(uniform).collect();
         bindings.sort_unstable_by_key(|desc| desc.binding);
+        let buffers = buffers.iter().map(|&(arg, _, writes)| Use {
+            address: 0,
+            size: 0,
+            writes,
+            argument: Some(arg as u32),
+        });
+        let buffers = buffers.collect();
         let name = info.name().into();
         Self {
             info,
             name,
             buffers,
-            buffer_places,
-            extent_tags,
+            launch_args,
             bindings,
             latest: ArcSwapOption::empty(),
             all: Mutex::default(),
@@ -109,13 +125,18 @@ impl Function {
         &self.name
     }
 
-    /// Arguments of a launch: the function's own, then one extent per launch tag.
+    /// The arguments of a launch: the function's own, then one extent per launch tag that takes one.
+    pub(crate) fn launch_args(&self) -> &[LaunchArg] {
+        &self.launch_args
+    }
+
+    /// How many arguments a launch takes.
     pub fn launch_arg_count(&self) -> usize {
-        self.info.args.len() + self.extent_tags.len()
+        self.launch_args.len()
     }
 
     /// Fails unless a launch with `given` arguments has as many as it needs.
-    pub fn check_arg_count(&self, given: usize) -> Result<()> {
+    pub(crate) fn check_arg_count(&self, given: usize) -> Result<()> {
         let expected = self.launch_arg_count();
         if given == expected {
             return Ok(());
@@ -129,22 +150,9 @@ impl Function {
         )))
     }
 
-    pub(crate) fn args(&self) -> &[ArgKind] {
-        &self.info.args
-    }
-
-    pub(crate) fn buffers(&self) -> &[BufferArg] {
+    /// Its buffer arguments by rising binding; their addresses are to be set.
+    pub(crate) fn buffers(&self) -> &[Use] {
         &self.buffers
-    }
-
-    /// The place of the argument `arg` in [`Self::buffers`].
-    pub(crate) fn buffer_place(&self, arg: usize) -> Option<usize> {
-        self.buffer_places.get(arg).copied().flatten()
-    }
-
-    /// The launch tags that take an extent, in order.
-    pub(crate) fn extent_tags(&self) -> &[LaunchTag] {
-        &self.extent_tags
     }
 
     /// The bindings in the order in which a dispatch lists them.

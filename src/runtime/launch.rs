@@ -28,16 +28,17 @@ pub struct Launch {
     arguments: Arguments,
 }
 
-/// Runs `function` once in `stream`'s order. Returns before it has run. `args` are as for
-/// [`Launch::new`].
+/// Runs `function` once on `stream`'s device, in its order. Returns before it has run. `args` are as
+/// for [`Launch::new`], and are asked for one after the other.
 pub fn launch(
     function: &Function,
-    device: &Arc<Device>,
-    args: &[Value],
+    args: impl ExactSizeIterator<Item = Result<Value>>,
     stream: &Arc<Stream>,
 ) -> Result<()> {
+    let device = stream.device();
     function.with_ready(device, |ready| {
-        let arguments = arguments(function, device, args)?;
+        let mut arguments = Arguments::unset(function);
+        set_all(&mut arguments, function, device, args)?;
         Call { function, device, ready, arguments: &arguments }.run(stream)
     })
 }
@@ -45,9 +46,14 @@ pub fn launch(
 impl Launch {
     /// A launch of `function` on `device`: `args` are the function's arguments, then one extent per
     /// launch tag, in the order of the tags.
-    pub fn new(function: &Arc<Function>, device: &Arc<Device>, args: &[Value]) -> Result<Self> {
+    pub fn new(
+        function: &Arc<Function>,
+        device: &Arc<Device>,
+        args: impl ExactSizeIterator<Item = Result<Value>>,
+    ) -> Result<Self> {
         let ready = function.ready(device)?;
-        let arguments = arguments(function, device, args)?;
+        let mut arguments = Arguments::unset(function);
+        set_all(&mut arguments, function, device, args)?;
         Ok(Self { function: function.clone(), device: device.clone(), ready, arguments })
     }
 
@@ -71,9 +77,14 @@ impl Launch {
     }
 }
 
-fn arguments(function: &Function, device: &Device, args: &[Value]) -> Result<Arguments> {
-    function.check_arg_count(args.len())?;
-    Arguments::new(function, args, &device.properties().kernel)
+fn set_all(
+    arguments: &mut Arguments,
+    function: &Function,
+    device: &Device,
+    args: impl ExactSizeIterator<Item = Result<Value>>,
+) -> Result<()> {
+    arguments
+        .set_all(function, args, &device.properties().kernel)
         .map_err(|error| in_kernel(function, error))
 }
 
@@ -101,26 +112,15 @@ impl Call<'_> {
     }
 
     fn record(&self, stream: &Arc<Stream>) -> Result<()> {
-        let uses = self.uses(&self.arguments.addresses)?;
-        match self.misaligned(&uses)? {
-            misaligned if misaligned.is_empty() => self.record_with(stream, &uses),
+        let uses = &self.arguments.uses;
+        if let Some(null) = uses.iter().find(|used| used.address == 0) {
+            let error = Error::invalid("the buffer is null, and the grid is not empty");
+            return Err(null.tell(error));
+        }
+        match self.misaligned(uses)? {
+            misaligned if misaligned.is_empty() => self.record_with(stream, uses),
             misaligned => self.record_through_scratch(stream, uses, &misaligned),
         }
-    }
-
-    fn uses(&self, addresses: &[u64]) -> Result<SmallVec<[Use; 8]>> {
-        let mut uses = SmallVec::new();
-        for (buffer, &address) in self.function.buffers().iter().zip(addresses) {
-            if address == 0 {
-                return Err(Error::invalid(format!(
-                    "argument {}: the buffer is null, and the grid is not empty",
-                    buffer.arg
-                )));
-            }
-            let argument = Some(buffer.arg as u32);
-            uses.push(Use { address, size: 0, writes: buffer.written, argument });
-        }
-        Ok(uses)
     }
 
     fn record_with(&self, stream: &Arc<Stream>, uses: &[Use]) -> Result<()> {
@@ -135,9 +135,8 @@ impl Call<'_> {
     }
 
     fn dispatch(&self, recording: &mut Recording<'_>, bound: &[Bound<'_>]) -> Result<()> {
-        let limits = &self.device.properties().kernel;
-        let groups = self.arguments.groups(limits)?;
-        let limit = limits.max_storage_buffer_range;
+        let groups = self.arguments.groups;
+        let limit = self.device.properties().kernel.max_storage_buffer_range;
         let sizes = groups.into_iter().chain(self.function.info().local_size());
         if sizes.fold(1, |threads: u64, size| threads.saturating_mul(size.into()))
             < WORTH_SUBMITTING
@@ -198,9 +197,10 @@ impl Call<'_> {
     fn record_through_scratch(
         &self,
         stream: &Arc<Stream>,
-        mut uses: SmallVec<[Use; 8]>,
+        uses: &[Use],
         misaligned: &[usize],
     ) -> Result<()> {
+        let mut uses = SmallVec::<[Use; 8]>::from_slice(uses);
         let mut scratch = Scratch { device: self.device, addresses: SmallVec::new() };
         for &index in misaligned {
             self.check_alone(&uses, index)?;
@@ -215,7 +215,7 @@ impl Call<'_> {
             uses.push(Use { address, size: 0, writes: true, argument: None });
         }
         stream.record(&uses, Stages::ON_DEVICE, self.label(), |recording| {
-            let (own, scratch) = recording.bound.split_at(self.function.buffers().len());
+            let (own, scratch) = recording.bound.split_at(self.arguments.uses.len());
             let mut bound = SmallVec::<[Bound<'_>; 8]>::from_slice(own);
             for (&index, scratch) in misaligned.iter().zip(scratch) {
                 copy_all(recording, &own[index], scratch)?;
@@ -246,13 +246,12 @@ impl Call<'_> {
         if !shared {
             return Ok(());
         }
-        let arg = self.function.buffers()[index].arg;
-        Err(Error::unsupported(format!(
-            "argument {arg} at address {:#x} is no multiple of {} (minStorageBufferOffsetAlignment) \
-             and another argument lies in the same allocation; copy it to memory of its own",
+        Err(used.tell(Error::unsupported(format!(
+            "address {:#x} is no multiple of {} (minStorageBufferOffsetAlignment), and another \
+             argument lies in the same allocation; copy it to memory of its own",
             used.address,
             self.device.properties().kernel.storage_buffer_alignment
-        )))
+        ))))
     }
 }
 

@@ -108,7 +108,7 @@ fn compute(
     transfer(device, &stream, input.as_ptr() as u64, &source, input.len(), true)?;
     let [first, second, third] = args(source.address(), target.address());
     let args = [first, second, third, Value::Int(ROWS as i64), Value::Int(THREADS)];
-    Launch::new(function, device, &args)?.run(&stream)?;
+    Launch::new(function, device, args.into_iter().map(Ok))?.run(&stream)?;
     transfer(device, &stream, output.as_mut_ptr() as u64, &target, output.len(), false)
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct Bound<'a> {
     pub(crate) available: u64,
     /// Bytes of the allocation's memory from there on, padding included.
     pub(crate) reserved: u64,
+    /// The host sees it.
+    is_mapped: bool,
 }
 
 impl<'a> Bound<'a> {
@@ -147,6 +149,7 @@ struct Uploads {
 }
 
 /// The allocations that a command uses, locked.
+#[derive(Default)]
 struct Held<'a> {
     /// Each allocation once.
     locks: SmallVec<[MutexGuard<'a, AllocationState>; 8]>,
@@ -200,18 +203,20 @@ impl Stream {
         loop {
             let mut recorder = self.recorder.lock();
             self.check(&recorder)?;
-            let mut held = hold(uses, &mut recorder.recent, self.device.memory())?;
-            let bound = match bind(uses, &held) {
-                Ok(bound) => bound,
-                Err(error) if looked_up_anew => return Err(error),
-                Err(_) => {
-                    // What was found earlier may have been freed, and another be there now.
-                    recorder.recent.clear();
-                    looked_up_anew = true;
-                    continue;
+            let mut held = Held::default();
+            hold(uses, &mut recorder.recent, self.device.memory(), &mut held)?;
+            let (mut bound, mut order) = (SmallVec::<[Bound<'_>; 8]>::new(), Order::default());
+            if let Err(error) = self.place(&recorder, uses, &held, &mut bound, &mut order) {
+                if looked_up_anew {
+                    return Err(error);
                 }
-            };
-            let order = self.order(&recorder, uses, &held)?;
+                // What was found earlier may have been freed, and another be there now.
+                drop(bound);
+                drop(held);
+                recorder.recent.clear();
+                looked_up_anew = true;
+                continue;
+            }
             if let Some(point) = order.unsubmitted {
                 // That work must be on its way before ours can wait for it, and its stream's lock
                 // is not taken while ours is held.
@@ -257,10 +262,7 @@ impl Stream {
             let waits_for_company = recording.waits_for_company;
             // What a command that failed has recorded is unknown.
             let stages = if result.is_ok() { recording.stages } else { Stages::ON_DEVICE };
-            let mapped = bound
-                .iter()
-                .zip(uses)
-                .any(|(bound, used)| used.writes && bound.buffer.mapping().is_some());
+            let mapped = bound.iter().zip(uses).any(|(bound, used)| used.writes && bound.is_mapped);
             recorder.sequence += 1;
             recorder.commands += 1;
             recorder.burst = recorder.burst.saturating_add(1);
@@ -295,6 +297,11 @@ impl Stream {
     pub fn sync(&self, deadline: Deadline) -> Result<()> {
         let point = {
             let mut recorder = self.recorder.lock();
+            if recorder.all_is_done() {
+                recorder.burst = 0;
+                drop(recorder);
+                return self.device.check_health();
+            }
             let submitted = self.submit(&mut recorder);
             if let Some(failure) = recorder.failure.take() {
                 return Err(failure);
@@ -416,24 +423,32 @@ impl Stream {
         Ok(Point { timeline: self.timeline, value: self.timeline()?.submitted() })
     }
 
-    /// What a command with these uses must come after.
-    fn order(&self, recorder: &Recorder, uses: &[Use], held: &Held<'_>) -> Result<Order> {
-        let mut order = Order::default();
+    /// Where the memory of a command is, and what the command must come after.
+    #[inline]
+    fn place<'a>(
+        &self,
+        recorder: &Recorder,
+        uses: &[Use],
+        held: &'a Held<'_>,
+        bound: &mut SmallVec<[Bound<'a>; 8]>,
+        order: &mut Order,
+    ) -> Result<()> {
         for (used, &place) in uses.iter().zip(&held.places) {
-            for access in held.locks[place].usage.before(used.writes) {
+            let state = &*held.locks[place];
+            bound.push(bind(used, state).map_err(|error| used.tell(error))?);
+            for access in state.usage.before(used.writes) {
                 let point = access.point;
                 if self.is_own(point) {
                     order.needs_barrier |= access.sequence > recorder.covered;
                 } else if recorder.seen(point.timeline) < point.value {
                     if self.device.timelines().get(point.timeline)?.submitted() < point.value {
                         order.unsubmitted = Some(point);
-                        return Ok(order);
                     }
                     order.wait_for(point);
                 }
             }
         }
-        Ok(order)
+        Ok(())
     }
 
     /// Makes sure that a batch is open.
@@ -669,6 +684,11 @@ impl Recorder {
         }
     }
 
+    /// Whether all work is done and nothing is left to tell.
+    fn all_is_done(&self) -> bool {
+        !self.has_work() && self.in_flight.is_empty() && self.failure.is_none()
+    }
+
     fn has_work(&self) -> bool {
         self.commands > 0 || !self.waits.is_empty()
     }
@@ -708,41 +728,43 @@ impl Order {
 
 /// Locks every allocation used, each once, by rising number so that two streams cannot wait for each
 /// other.
-fn hold<'a>(uses: &[Use], recent: &mut Recent, memory: &'a Memory) -> Result<Held<'a>> {
+#[inline]
+fn hold<'a>(
+    uses: &[Use],
+    recent: &mut Recent,
+    memory: &'a Memory,
+    held: &mut Held<'a>,
+) -> Result<()> {
     let mut numbered = SmallVec::<[(u32, usize); 8]>::new();
     for (index, used) in uses.iter().enumerate() {
         let number = recent.find(used.address, memory).map_err(|error| used.tell(error))?;
         numbered.push((number, index));
     }
-    numbered.sort_unstable();
-    let mut held = Held { locks: SmallVec::new(), places: SmallVec::from_elem(0, uses.len()) };
+    if !numbered.is_sorted() {
+        numbered.sort_unstable();
+    }
+    held.places.resize(uses.len(), 0);
     let mut last = None;
-    for (number, index) in numbered {
+    for &(number, index) in &numbered {
         if last != Some(number) {
             held.locks.push(memory.record(number)?.lock());
             last = Some(number);
         }
         held.places[index] = held.locks.len() - 1;
     }
-    Ok(held)
+    Ok(())
 }
 
-fn bind<'a>(uses: &[Use], held: &'a Held<'_>) -> Result<SmallVec<[Bound<'a>; 8]>> {
-    let mut bound = SmallVec::new();
-    for (used, &place) in uses.iter().zip(&held.places) {
-        let bind = || {
-            let live = held.locks[place].live_at(used.address)?;
-            let available = live.check_range(used.address, used.size, used.writes)?;
-            Ok((live, available))
-        };
-        let (live, available) = bind().map_err(|error| used.tell(error))?;
-        let skip = used.address - live.address;
-        bound.push(Bound {
-            buffer: live.block.buffer(),
-            offset: live.offset + skip,
-            available,
-            reserved: live.reserved - skip,
-        });
-    }
-    Ok(bound)
+#[inline]
+fn bind<'a>(used: &Use, state: &'a AllocationState) -> Result<Bound<'a>> {
+    let live = state.live_at(used.address)?;
+    let available = live.check_range(used.address, used.size, used.writes)?;
+    let skip = used.address - live.address;
+    Ok(Bound {
+        buffer: live.block.buffer(),
+        offset: live.offset + skip,
+        available,
+        reserved: live.reserved - skip,
+        is_mapped: live.block.is_mapped(),
+    })
 }

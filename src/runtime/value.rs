@@ -9,6 +9,8 @@ use crate::{Error, Result};
 
 /// An argument of a launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
+// A narrow tag would be stored as a byte and copied as a word, which stalls the processor.
+#[repr(u64)]
 pub enum Value {
     /// A truth value.
     Bool(bool),
@@ -52,8 +54,14 @@ impl Value {
             ScalarKind::Int | ScalarKind::Uint => self.as_integer(dtype, shader)?,
             ScalarKind::Float => self.as_float(shader.bits)?,
         };
-        for (index, byte) in target.iter_mut().enumerate() {
-            *byte = bits.to_le_bytes().get(index).copied().unwrap_or(0);
+        let bytes = bits.to_le_bytes();
+        match target.len() {
+            4 => target.copy_from_slice(&bytes[..4]),
+            length => {
+                let known = length.min(bytes.len());
+                target[..known].copy_from_slice(&bytes[..known]);
+                target[known..].fill(0);
+            }
         }
         Ok(())
     }
@@ -70,6 +78,13 @@ impl Value {
     fn as_integer(self, dtype: DataType, shader: ScalarType) -> Result<u64> {
         if dtype.is_bool() {
             return self.as_bool().map(u64::from);
+        }
+        // Most arguments are small and fit whatever has 32 bits.
+        if let Self::Int(value @ 0..=0x7fff_ffff) = self
+            && dtype.bits >= 32
+            && shader.bits >= 32
+        {
+            return Ok(value as u64);
         }
         let value = match self {
             Self::Bool(value) => i128::from(value),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::buffer::Buffer;
 use super::event::Event;
 use super::executable::Executable;
 use super::layout::Layout;
@@ -19,7 +18,8 @@ use super::timestamps::Timestamps;
 use super::{conv, error};
 use crate::hal::timestamps::{SlotChanges, SlotUse};
 use crate::hal::{
-    self, BufferRange, CopyRegion, Dispatch, QueueRole, SemaphorePoint, Stages, validate,
+    self, BufferRange, CopyRegion, Dispatch, KernelLimits, QueueRole, SemaphorePoint, Stages,
+    validate,
 };
 use crate::{Error, Result};
 
@@ -140,6 +140,7 @@ impl CommandBuffer {
         };
         Ok(Open {
             raw: &self.shared.raw,
+            limits: &self.shared.properties.kernel,
             role: self.role,
             recording,
             bound: &mut self.bound,
@@ -179,6 +180,7 @@ impl CommandBuffer {
 /// A command buffer's parts while a command is recorded.
 struct Open<'a> {
     raw: &'a Arc<RawDevice>,
+    limits: &'a KernelLimits,
     role: QueueRole,
     recording: &'a mut Recording,
     bound: &'a mut Bound,
@@ -193,41 +195,37 @@ impl hal::CommandBuffer for CommandBuffer {
         regions: &[CopyRegion],
     ) -> Result<()> {
         let open = self.open()?;
-        let (from, to) = (Buffer::of(&**src, open.raw)?, Buffer::of(&**dst, open.raw)?);
-        validate::copy(from, to, regions)?;
-        open.recording.keep_buffer(src);
-        open.recording.keep_buffer(dst);
+        validate::copy(&**src, &**dst, regions)?;
+        let (from, to) = (open.recording.keep_buffer(src)?, open.recording.keep_buffer(dst)?);
         open.regions.clear();
         open.regions.extend(regions.iter().map(conv::region));
         // SAFETY: VUID-vkCmdCopyBuffer-size-00115, -00116, -pRegions-00117: every region lies in
         // both buffers and does not overlap itself (`validate::copy`).
         unsafe {
-            open.raw.vk.cmd_copy_buffer(open.recording.vk, from.vk(), to.vk(), open.regions);
+            open.raw.vk.cmd_copy_buffer(open.recording.vk, from.vk, to.vk, open.regions);
         }
         Ok(())
     }
 
     fn fill(&mut self, dst: &BufferRange, pattern: u32) -> Result<()> {
         let open = self.open()?;
-        let to = Buffer::of(dst.buffer.as_ref(), open.raw)?;
         validate::fill(dst)?;
-        open.recording.keep_buffer(dst.buffer);
+        let to = open.recording.keep_buffer(dst.buffer)?;
         // SAFETY: VUID-vkCmdFillBuffer-dstOffset-00024 to -size-00028: words inside the buffer
         // (`validate::fill`).
         unsafe {
-            open.raw.vk.cmd_fill_buffer(open.recording.vk, to.vk(), dst.offset, dst.size, pattern);
+            open.raw.vk.cmd_fill_buffer(open.recording.vk, to.vk, dst.offset, dst.size, pattern);
         }
         Ok(())
     }
 
     fn update(&mut self, dst: &Arc<dyn hal::Buffer>, offset: u64, data: &[u8]) -> Result<()> {
         let open = self.open()?;
-        let to = Buffer::of(&**dst, open.raw)?;
-        validate::update(to, offset, data)?;
-        open.recording.keep_buffer(dst);
+        validate::update(&**dst, offset, data)?;
+        let to = open.recording.keep_buffer(dst)?;
         // SAFETY: VUID-vkCmdUpdateBuffer-dstOffset-00036, -dataSize-00037, -00038: words inside
         // the buffer, 65,536 bytes at most (`validate::update`).
-        unsafe { open.raw.vk.cmd_update_buffer(open.recording.vk, to.vk(), offset, data) };
+        unsafe { open.raw.vk.cmd_update_buffer(open.recording.vk, to.vk, offset, data) };
         Ok(())
     }
 
@@ -235,14 +233,15 @@ impl hal::CommandBuffer for CommandBuffer {
         validate::dispatch(dispatch, self.role, &self.shared.properties.kernel)?;
         let mut open = self.open()?;
         let executable = Executable::of(&**dispatch.executable, open.raw)?;
+        open.recording.keep_executable(dispatch.executable);
         open.bound.next.clear();
-        for range in dispatch.bindings {
-            let buffer = Buffer::of(range.buffer.as_ref(), open.raw)?.vk();
-            let (offset, range) = (range.offset, range.size);
+        for (bound, expected) in dispatch.bindings.iter().zip(&executable.bindings) {
+            let buffer = open.recording.keep_buffer(bound.buffer)?;
+            validate::binding(bound, buffer.size, expected, open.limits)
+                .map_err(|error| error.within(&executable.name))?;
+            let (buffer, offset, range) = (buffer.vk, bound.offset, bound.size);
             open.bound.next.push(vk::DescriptorBufferInfo { buffer, offset, range });
         }
-        open.recording.keep_executable(dispatch.executable);
-        dispatch.bindings.iter().for_each(|range| open.recording.keep_buffer(range.buffer));
         open.bind_pipeline(executable);
         open.bind_descriptors(&executable.layout)?;
         open.push_constants(&executable.layout, dispatch.constants);

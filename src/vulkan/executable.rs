@@ -18,8 +18,8 @@ pub(super) struct Executable {
     raw: Arc<RawDevice>,
     pub(super) layout: Arc<Layout>,
     pub(super) pipeline: vk::Pipeline,
-    name: String,
-    bindings: Vec<BindingDesc>,
+    pub(super) name: String,
+    pub(super) bindings: Vec<BindingDesc>,
     push_constant_bytes: u32,
 }
 

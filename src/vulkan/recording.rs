@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use super::buffer::Buffer;
 use super::descriptor::DescriptorArena;
 use super::error;
 use super::raw_device::RawDevice;
 use super::semaphore::Semaphore;
 use crate::Result;
 use crate::hal::timestamps::SlotUse;
-use crate::hal::{self, SemaphorePoint};
+use crate::hal::{self, Buffer as _, SemaphorePoint};
 
 /// Recordings that wait for reuse, per queue family. More than these are destroyed.
 const MAX_IDLE: usize = 256;
-/// Slots of the filter that keeps repeated objects from being held twice.
+/// Slots of each filter that keeps repeated objects from being held twice.
 const FILTER: usize = 64;
 
 /// One command buffer with its pool (pools are not to be shared between threads), its descriptors
@@ -26,11 +27,21 @@ pub(super) struct Recording {
     pub(super) vk: vk::CommandBuffer,
     pub(super) descriptors: DescriptorArena,
     kept: Vec<Kept>,
-    filter: [usize; FILTER],
+    buffers: [KeptBuffer; FILTER],
+    others: [usize; FILTER],
     /// What its commands do to timestamps, in order.
     pub(super) slot_uses: Vec<SlotUse>,
     /// The last submission on each queue that it was submitted to, by the queue's index.
     points: Vec<(usize, SemaphorePoint)>,
+}
+
+/// What commands need of a buffer that is held.
+#[derive(Clone, Copy, Default)]
+pub(super) struct KeptBuffer {
+    pub(super) vk: vk::Buffer,
+    pub(super) size: u64,
+    /// Where the object is. Nothing else can be there as long as it is held.
+    address: usize,
 }
 
 /// Something that commands name, held until they have run.
@@ -55,7 +66,8 @@ impl Recording {
             vk: vk::CommandBuffer::null(),
             descriptors: DescriptorArena::new(raw),
             kept: Vec::new(),
-            filter: [0; FILTER],
+            buffers: [KeptBuffer::default(); FILTER],
+            others: [0; FILTER],
             slot_uses: Vec::new(),
             points: Vec::new(),
         });
@@ -90,7 +102,8 @@ impl Recording {
         self.descriptors.reset()?;
         self.kept.clear();
         self.slot_uses.clear();
-        self.filter = [0; FILTER];
+        self.buffers = [KeptBuffer::default(); FILTER];
+        self.others = [0; FILTER];
         Ok(())
     }
 
@@ -119,11 +132,17 @@ impl Recording {
         self.points.first().map_or(0, |(lane, _)| *lane)
     }
 
+    /// Holds a buffer; fails for one of another device.
     #[inline]
-    pub(super) fn keep_buffer(&mut self, buffer: &Arc<dyn hal::Buffer>) {
-        if self.is_new(Arc::as_ptr(buffer).cast::<()>() as usize) {
+    pub(super) fn keep_buffer(&mut self, buffer: &Arc<dyn hal::Buffer>) -> Result<KeptBuffer> {
+        let address = Arc::as_ptr(buffer).cast::<()>() as usize;
+        let slot = &mut self.buffers[slot(address)];
+        if slot.address != address {
+            let ours = Buffer::of(&**buffer, &self.raw)?;
+            *slot = KeptBuffer { vk: ours.vk(), size: ours.size(), address };
             self.kept.push(Kept::Buffer(buffer.clone()));
         }
+        Ok(*slot)
     }
 
     #[inline]
@@ -145,14 +164,20 @@ impl Recording {
         }
     }
 
-    /// False for an object that is held already. It may say true for one that is: an object that
-    /// was crowded out of its slot is held once more, which costs memory but no correctness.
+    /// False for an object that is held already.
     #[inline]
     fn is_new(&mut self, address: usize) -> bool {
-        // The low bits of heap addresses are alike; the multiplication spreads the others.
-        let slot = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize) >> 58;
-        std::mem::replace(&mut self.filter[slot % FILTER], address) != address
+        std::mem::replace(&mut self.others[slot(address)], address) != address
     }
+}
+
+/// Where a filter remembers the object at `address`. One that another crowds out is held once more,
+/// which costs memory but no correctness.
+#[inline]
+fn slot(address: usize) -> usize {
+    // The low bits of heap addresses are alike; the multiplication spreads the others.
+    let spread = (address >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
+    (spread >> 58) % FILTER
 }
 
 impl Drop for Recording {

@@ -91,7 +91,7 @@ impl Api {
         args: &[Value],
         stream: &Arc<Stream>,
     ) -> Result<()> {
-        Launch::new(function, &self.device, args)?.run(stream)
+        Launch::new(function, &self.device, args.iter().copied().map(Ok))?.run(stream)
     }
 }
 

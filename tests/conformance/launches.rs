@@ -156,7 +156,8 @@ pub(crate) fn prepared(api: &Api) {
     api.write(a, &bytes_of(&[0.0; 64]), &stream).unwrap();
     api.write(b, &bytes_of(&[1.0; 64]), &stream).unwrap();
     api.write(c, &bytes_of(&[0.0; 64]), &stream).unwrap();
-    let mut launch = Launch::new(&add, &api.device, &add_args(c, b, c, 64)).unwrap();
+    let mut launch =
+        Launch::new(&add, &api.device, add_args(c, b, c, 64).into_iter().map(Ok)).unwrap();
     for _ in 0..1000 {
         launch.run(&stream).unwrap();
     }

@@ -10,6 +10,8 @@ use crate::runtime::usage::Usage;
 /// which the pool guards; this part is read without a lock.
 pub(crate) struct Block {
     buffer: Arc<dyn Buffer>,
+    /// The host sees its memory.
+    is_mapped: bool,
     /// The address of the buffer's first byte.
     base: u64,
     /// Where the first page starts in the buffer.
@@ -67,17 +69,24 @@ impl Block {
         let start = if aligned.is_multiple_of(offset_alignment) { aligned } else { 0 };
         let pages = buffer.size().saturating_sub(start) >> page_shift;
         let entries = std::iter::repeat_with(AtomicU32::default).take(pages as usize).collect();
-        Self { buffer, base, start, page_shift, entries }
+        let is_mapped = buffer.mapping().is_some();
+        Self { buffer, is_mapped, base, start, page_shift, entries }
     }
 
     /// A block for one allocation.
     pub(crate) fn dedicated(buffer: Arc<dyn Buffer>, base: u64) -> Self {
         let entries = Box::new([AtomicU32::new(0)]);
-        Self { buffer, base, start: 0, page_shift: WHOLE, entries }
+        let is_mapped = buffer.mapping().is_some();
+        Self { buffer, is_mapped, base, start: 0, page_shift: WHOLE, entries }
     }
 
     pub(crate) fn buffer(&self) -> &Arc<dyn Buffer> {
         &self.buffer
+    }
+
+    /// Whether the host sees its memory.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.is_mapped
     }
 
     pub(crate) fn base(&self) -> u64 {
