@@ -47,7 +47,9 @@ pub(super) fn bytes(
 ) -> Result<TensorView<'_>> {
     let byte = DataType::new(DataType::UINT, 8);
     let (data, offset) = (data.addr() as u64, offset as u64);
-    TensorView::new(device_ref(device), data, offset, shape, None, byte)?.require_data()
+    let view = TensorView::new(device_ref(device), data, offset, shape, None, byte)?;
+    view.require_data()?;
+    Ok(view)
 }
 
 /// An address for C.
@@ -84,20 +86,25 @@ fn rank(ndim: i32) -> Result<usize> {
 
 fn checked<'a>(tensor: *const DLTensor, name: &str, with_data: bool) -> Result<TensorView<'a>> {
     let tensor = args::reference(tensor, name)?;
-    let within = |error: Error| error.within(name);
-    let ndim = rank(tensor.ndim).map_err(within)?;
-    let shape = args::slice(tensor.shape.cast_const(), ndim, "shape").map_err(within)?;
-    let strides = if tensor.strides.is_null() {
-        None
-    } else {
-        Some(args::slice(tensor.strides.cast_const(), ndim, "strides").map_err(within)?)
+    described(tensor, with_data).map_err(|error| error.within(name))
+}
+
+#[inline]
+fn described<'a>(tensor: &DLTensor, with_data: bool) -> Result<TensorView<'a>> {
+    let ndim = rank(tensor.ndim)?;
+    let shape = args::slice(tensor.shape.cast_const(), ndim, "shape")?;
+    let strides = match tensor.strides.is_null() {
+        true => None,
+        false => Some(args::slice(tensor.strides.cast_const(), ndim, "strides")?),
     };
     let (data, byte_offset) =
         if with_data { (tensor.data.addr() as u64, tensor.byte_offset) } else { (0, 0) };
-    let device = device_ref(tensor.device);
-    let view = TensorView::new(device, data, byte_offset, shape, strides, dtype(tensor.dtype));
-    let view = if with_data { view.and_then(TensorView::require_data) } else { view };
-    view.map_err(within)
+    let (device, dtype) = (device_ref(tensor.device), dtype(tensor.dtype));
+    let view = TensorView::new(device, data, byte_offset, shape, strides, dtype)?;
+    if with_data {
+        view.require_data()?;
+    }
+    Ok(view)
 }
 
 #[cfg(test)]

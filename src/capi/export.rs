@@ -32,7 +32,7 @@ pub(super) fn allocate<M: ManagedStruct>(prototype: &TensorView<'_>) -> Result<*
     let device = system::device(prototype.device)?;
     let address = device.allocate(prototype.nbytes(), ALIGNMENT, MemoryKind::Device)?;
     let share = Share::from_allocation(&device, address);
-    let view = TensorView { data: address, byte_offset: 0, strides: None, ..*prototype };
+    let view = prototype.compact_at(address);
     Ok(hand_out(&view, DlpackFlags::empty(), share))
 }
 

@@ -86,7 +86,7 @@ pub(super) fn import(managed: Managed, target: DeviceRef) -> Result<Imported> {
             view.device
         )));
     }
-    let on_target = TensorView { device: target, ..view };
+    let on_target = view.on(target);
     let Some((first, size)) = host_range(&view)? else {
         let view = Described::new(&on_target, 0, 0);
         return Ok(Imported { view, flags, share: None, owner: Some(owner) });

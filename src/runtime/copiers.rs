@@ -79,12 +79,17 @@ pub(crate) struct CopyThreads {
 /// Copies that are under way. Whoever drops it waits for them.
 pub(crate) struct Batch<'a> {
     /// `None` where the caller copies alone.
-    threads: Option<&'a CopyThreads>,
+    helped: Option<Helped<'a>>,
     /// Go past the caches.
     stream: bool,
-    progress: Arc<Progress>,
     /// It is finished by who began it.
     not_send: PhantomData<*const ()>,
+}
+
+/// What a batch that is divided among threads needs.
+struct Helped<'a> {
+    threads: &'a CopyThreads,
+    progress: Arc<Progress>,
 }
 
 impl CopyThreads {
@@ -106,16 +111,11 @@ impl CopyThreads {
     /// Begins copies that belong to one of `size` bytes in all. `apart` says that no target overlaps
     /// another or a source: only then they may be divided among threads or go past the caches.
     pub(crate) fn begin(&self, size: u64, apart: bool) -> Batch<'_> {
-        let divide = self.divide(size, apart);
-        if divide {
+        let helped = self.divide(size, apart).then(|| {
             self.copiers.start(self.count - 1);
-        }
-        Batch {
-            threads: divide.then_some(self),
-            stream: apart && size >= self.stream_from,
-            progress: Arc::default(),
-            not_send: PhantomData,
-        }
+            Helped { threads: self, progress: Arc::default() }
+        });
+        Batch { helped, stream: apart && size >= self.stream_from, not_send: PhantomData }
     }
 
     /// Whether a copy that [`Self::begin`] is asked for is divided among threads.
@@ -138,7 +138,8 @@ impl Batch<'_> {
     /// target writable by any thread, and neither may be written by anyone else. In a batch that was
     /// begun as `apart`, no target overlaps another or a source.
     pub(crate) unsafe fn copy(&self, from: *const u8, to: *mut u8, size: usize) {
-        let Some(CopyThreads { copiers, slice, .. }) = self.threads else {
+        let Some(Helped { threads: CopyThreads { copiers, slice, .. }, progress }) = &self.helped
+        else {
             if self.stream {
                 // SAFETY: the caller's contract; what streams does not overlap.
                 return unsafe { stream(from, to, size) };
@@ -151,21 +152,21 @@ impl Batch<'_> {
             to: to.wrapping_add(start),
             size: (*slice).min(size - start),
             stream: self.stream,
-            progress: self.progress.clone(),
+            progress: progress.clone(),
         };
-        *self.progress.slices_left.lock() += size.div_ceil(*slice);
+        *progress.slices_left.lock() += size.div_ceil(*slice);
         copiers.shared.queue.lock().slices.extend((0..size).step_by(*slice).map(make));
         copiers.shared.filled.notify_all();
     }
 
     /// Waits until all is copied, and helps meanwhile.
     pub(crate) fn finish(&self) {
-        let Some(threads) = self.threads else { return };
-        while *self.progress.slices_left.lock() > 0 {
+        let Some(Helped { threads, progress }) = &self.helped else { return };
+        while *progress.slices_left.lock() > 0 {
             if !threads.help() {
-                let mut left = self.progress.slices_left.lock();
+                let mut left = progress.slices_left.lock();
                 while *left > 0 {
-                    self.progress.done.wait(&mut left);
+                    progress.done.wait(&mut left);
                 }
             }
         }

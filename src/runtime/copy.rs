@@ -52,8 +52,9 @@ pub struct Side<'a> {
 pub unsafe fn copy_on_host(from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
     check(from, to)?;
     if from.nbytes() > 0 {
-        let (from, to) = (from.require_data()?, to.require_data()?);
-        host_to_host(HostSide::new(&from)?, HostSide::new(&to)?);
+        from.require_data()?;
+        to.require_data()?;
+        host_to_host(HostSide::new(from)?, HostSide::new(to)?);
     }
     Ok(())
 }
@@ -67,10 +68,12 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
     if from.view.nbytes() == 0 {
         return Ok(());
     }
-    let (source, target) = (from.view.require_data()?, to.view.require_data()?);
+    let (source, target) = (&from.view, &to.view);
+    source.require_data()?;
+    target.require_data()?;
     match (from.device, to.device) {
         (None, None) => {
-            let (source, target) = (HostSide::new(&source)?, HostSide::new(&target)?);
+            let (source, target) = (HostSide::new(source)?, HostSide::new(target)?);
             host_to_host(source, target);
             Ok(())
         }
@@ -78,33 +81,33 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
             same_device(device, stream)?;
             let direction = Direction::ToDevice;
             let _span = device.profiler().span(HostWork::Copy(direction, source.nbytes()));
-            if let Some(pinned) = pinned_in_place(device, &source) {
+            if let Some(pinned) = pinned_in_place(device, source) {
                 mapped::flush(device, pinned.address(), pinned.nbytes())?;
-                on_device(device, stream, &pinned, &target, direction)?;
+                on_device(device, stream, &pinned, target, direction)?;
                 return device.wait(stream.mark()?, Deadline::Never);
             }
-            host_to_device(HostSide::new(&source)?, device, stream, &target)
+            host_to_device(HostSide::new(source)?, device, stream, target)
         }
         (Some(device), None) => {
             same_device(device, stream)?;
             let direction = Direction::ToHost;
             let _span = device.profiler().span(HostWork::Copy(direction, source.nbytes()));
-            if let Some(pinned) = pinned_in_place(device, &target) {
-                on_device(device, stream, &source, &pinned, direction)?;
+            if let Some(pinned) = pinned_in_place(device, target) {
+                on_device(device, stream, source, &pinned, direction)?;
                 device.wait(stream.mark()?, Deadline::Never)?;
                 return mapped::invalidate(device, pinned.address(), pinned.nbytes());
             }
-            device_to_host(device, stream, &source, HostSide::new(&target)?)?;
+            device_to_host(device, stream, source, HostSide::new(target)?)?;
             device.check_health()
         }
         (Some(a), Some(b)) if Arc::ptr_eq(a, b) => {
             same_device(a, stream)?;
-            on_device(a, stream, &source, &target, Direction::OnDevice)
+            on_device(a, stream, source, target, Direction::OnDevice)
         }
         (Some(a), Some(b)) => {
             let work = HostWork::Copy(Direction::BetweenDevices, source.nbytes());
             let _span = a.profiler().span(work);
-            between_devices(a, b, stream, &source, &target)
+            between_devices(a, b, stream, source, target)
         }
     }
 }
@@ -631,9 +634,7 @@ fn between_devices(
             ))
         })?;
         bounce.resize(size, 0u8);
-        let packed = |view: &TensorView<'_>, data: u64| {
-            HostSide::new(&TensorView { data, byte_offset: 0, strides: None, ..*view })
-        };
+        let packed = |view: &TensorView<'_>, data: u64| HostSide::new(&view.compact_at(data));
         let data = bounce.as_mut_ptr() as u64;
         device_to_host(from, &reader, source, packed(source, data)?)?;
         from.check_health()?;
@@ -669,7 +670,7 @@ fn pinned_in_place<'a>(device: &Arc<Device>, host: &TensorView<'a>) -> Option<Te
     let allocation = device.memory().find(data).ok()?.lock();
     let live = allocation.live_at(data).ok()?;
     let fits = live.size - (data - live.address) >= host.nbytes();
-    fits.then_some(TensorView { data, byte_offset: 0, strides: None, ..*host })
+    fits.then_some(host.compact_at(data))
 }
 
 /// The regions between packed bytes and `pieces`.

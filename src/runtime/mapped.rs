@@ -30,7 +30,7 @@ pub(crate) fn write(
         if let Some(fill) = fill.take() {
             fill(range.host);
         }
-        buffer.flush(range.offset..range.offset + size)
+        if range.coherent { Ok(()) } else { buffer.flush(range.offset..range.offset + size) }
     })
 }
 
@@ -84,6 +84,7 @@ struct Range {
     host: *mut u8,
     /// Bytes from the buffer's start.
     offset: u64,
+    coherent: bool,
 }
 
 fn access(
@@ -109,7 +110,8 @@ fn access(
         if pending.is_empty() {
             let offset = live.offset + skip;
             let host = mapping.ptr.as_ptr().wrapping_add(offset as usize);
-            return act(buffer.as_ref(), Range { host, offset }).map(|()| true);
+            let range = Range { host, offset, coherent: mapping.coherent };
+            return act(buffer.as_ref(), range).map(|()| true);
         }
         if !how.wait {
             return Ok(false);

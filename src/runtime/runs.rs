@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// A walk over a tensor's bytes in row-major order.
 pub(crate) struct Runs {
     /// Outer dimensions that do not belong to a run, outermost first.
-    dims: SmallVec<[Dim; 6]>,
+    dims: SmallVec<[Dim; 2]>,
     /// Bytes of each run.
     run: u64,
     /// Bytes of the present run that were taken.
@@ -37,16 +37,22 @@ pub(crate) struct Piece {
 
 impl Runs {
     /// The walk over `size` bytes that lie side by side.
+    #[inline]
     pub(crate) fn packed(size: u64) -> Self {
         Self { dims: SmallVec::new(), run: size, taken: 0, offset: 0, left: size }
     }
 
     /// The walk over `view`'s bytes.
+    #[inline]
     pub(crate) fn new(view: &TensorView<'_>) -> Result<Self> {
+        match view.strides.filter(|_| !view.is_contiguous()) {
+            Some(strides) => Self::strided(view, strides),
+            None => Ok(Self::packed(view.nbytes())),
+        }
+    }
+
+    fn strided(view: &TensorView<'_>, strides: &[i64]) -> Result<Self> {
         let mut runs = Self::packed(view.nbytes());
-        let Some(strides) = view.strides.filter(|_| !view.is_contiguous()) else {
-            return Ok(runs);
-        };
         let element = view.element_bytes().ok_or_else(|| {
             Error::unsupported(format!(
                 "elements of {} do not end on byte boundaries, so only contiguous tensors of them \

@@ -78,10 +78,24 @@ pub struct TensorView<'a> {
     pub strides: Option<&'a [i64]>,
     /// The element type.
     pub dtype: DataType,
+    layout: Layout,
+}
+
+/// What a description comes to in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    elements: u64,
+    /// Bytes of the elements side by side.
+    nbytes: u64,
+    is_contiguous: bool,
+    /// The first and the one-past-last byte that an element touches, counted from the first
+    /// element.
+    span: (i64, i64),
 }
 
 impl<'a> TensorView<'a> {
     /// Checks a description. A null `data` is taken, for prototypes; see [`Self::require_data`].
+    #[inline]
     pub fn new(
         device: DeviceRef,
         data: u64,
@@ -107,20 +121,31 @@ impl<'a> TensorView<'a> {
                 shape.len()
             )));
         }
-        let view = Self { device, data, byte_offset, shape, strides, dtype };
-        view.check_extents()?;
-        Ok(view)
+        let layout = Layout::new(shape, strides, dtype)?;
+        layout.check_place(data, byte_offset)?;
+        Ok(Self { device, data, byte_offset, shape, strides, dtype, layout })
+    }
+
+    /// The same elements side by side at `data`, where they have room.
+    pub(crate) fn compact_at(self, data: u64) -> Self {
+        let layout = Layout::compact(self.layout.elements, self.layout.nbytes);
+        Self { data, byte_offset: 0, strides: None, layout, ..self }
+    }
+
+    /// The same description of memory of another device.
+    pub(crate) fn on(self, device: DeviceRef) -> Self {
+        Self { device, ..self }
     }
 
     /// Refuses a null data pointer of a tensor that has bytes.
-    pub fn require_data(self) -> Result<Self> {
+    pub fn require_data(&self) -> Result<()> {
         if self.data == 0 && self.nbytes() > 0 {
             return Err(Error::invalid(format!(
                 "data is null, but the tensor has {} bytes",
                 self.nbytes()
             )));
         }
-        Ok(self)
+        Ok(())
     }
 
     /// The address of the first element.
@@ -130,53 +155,106 @@ impl<'a> TensorView<'a> {
 
     /// Elements.
     pub fn num_elements(&self) -> u64 {
-        if self.shape.contains(&0) { 0 } else { self.shape.iter().map(|&e| e as u64).product() }
+        self.layout.elements
     }
 
     /// Bytes that the elements take when they stand side by side.
     pub fn nbytes(&self) -> u64 {
-        packed_bytes(self.num_elements(), self.dtype).unwrap_or(u64::MAX)
+        self.layout.nbytes
     }
 
     /// Bytes of one element; `None` where elements do not end on byte boundaries.
     pub fn element_bytes(&self) -> Option<u64> {
-        let bits = element_bits(self.dtype);
-        bits.is_multiple_of(8).then_some(bits / 8)
+        element_bytes(self.dtype)
     }
 
     /// Whether the elements stand side by side in row-major order.
     pub fn is_contiguous(&self) -> bool {
-        let Some(strides) = self.strides else { return true };
-        if self.num_elements() == 0 {
-            return true;
-        }
-        let mut expected = 1i64;
-        for (&extent, &stride) in self.shape.iter().zip(strides).rev() {
-            if extent != 1 && stride != expected {
-                return false;
-            }
-            expected = expected.wrapping_mul(extent);
-        }
-        true
+        self.layout.is_contiguous
     }
 
     /// The first and the one-past-last byte that an element touches, counted from
     /// [`Self::address`]; the first is negative where a stride is. Both are 0 without elements.
     pub fn span(&self) -> (i64, i64) {
-        self.checked_span().unwrap_or((0, i64::MAX))
+        self.layout.span
+    }
+}
+
+impl Layout {
+    #[inline]
+    fn new(shape: &[i64], strides: Option<&[i64]>, dtype: DataType) -> Result<Self> {
+        let count = |shape: &[i64]| shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64));
+        let elements = if shape.contains(&0) { Some(0) } else { count(shape) };
+        let nbytes = elements.and_then(|n| packed_bytes(n, dtype)).filter(|&n| n <= MAX_BYTES);
+        let (Some(elements), Some(nbytes)) = (elements, nbytes) else {
+            return Err(Error::invalid(format!(
+                "shape {shape:?} of {dtype} has more bytes than an address can count"
+            )));
+        };
+        match strides {
+            Some(strides) if elements > 0 && !is_compact(shape, strides) => {
+                let span = reach(shape, strides, dtype)?;
+                Ok(Self { elements, nbytes, is_contiguous: false, span })
+            }
+            _ => Ok(Self::compact(elements, nbytes)),
+        }
     }
 
-    /// `None` where a bound does not fit.
-    fn checked_span(&self) -> Option<(i64, i64)> {
-        if self.num_elements() == 0 {
-            return Some((0, 0));
+    /// `nbytes` is at most [`MAX_BYTES`].
+    fn compact(elements: u64, nbytes: u64) -> Self {
+        Self { elements, nbytes, is_contiguous: true, span: (0, nbytes as i64) }
+    }
+
+    /// Refuses a place from which the elements leave the address space.
+    #[inline]
+    fn check_place(&self, data: u64, byte_offset: u64) -> Result<()> {
+        // An offset from 2^63 on is a negative one that went through an unsigned type.
+        let sum = data.checked_add(byte_offset).filter(|_| byte_offset <= MAX_BYTES);
+        let Some(start) = sum else {
+            return Err(Error::invalid(format!(
+                "byte_offset {byte_offset}: data {data:#x} + byte_offset overflows"
+            )));
+        };
+        let (first, end) = self.span;
+        // A prototype's tensor starts at 0, so only a real address can be undercut.
+        let below = start != 0 && start.checked_add_signed(first).is_none();
+        if below || start.checked_add_signed(end).is_none() {
+            return Err(Error::invalid(format!(
+                "byte_offset {byte_offset}: the {} bytes at data {data:#x} + byte_offset leave the \
+                 address space (strides reach from {first} to {end})",
+                self.nbytes
+            )));
         }
-        if self.is_contiguous() {
-            return Some((0, i64::try_from(self.nbytes()).ok()?));
+        Ok(())
+    }
+}
+
+/// Whether strides say that the elements, of which there are some, stand side by side in row-major
+/// order.
+fn is_compact(shape: &[i64], strides: &[i64]) -> bool {
+    let mut expected = 1i64;
+    for (&extent, &stride) in shape.iter().zip(strides).rev() {
+        if extent != 1 && stride != expected {
+            return false;
         }
-        let bytes = i64::try_from(self.element_bytes()?).ok()?;
+        expected = expected.wrapping_mul(extent);
+    }
+    true
+}
+
+/// See [`Layout::span`].
+fn reach(shape: &[i64], strides: &[i64], dtype: DataType) -> Result<(i64, i64)> {
+    let element = element_bytes(dtype).ok_or_else(|| {
+        Error::unsupported(format!(
+            "strides of {dtype}: elements smaller than a byte are packed, and only compact tensors \
+             of them are supported"
+        ))
+    })?;
+    // `None` where a bound does not fit.
+    let span = || {
+        let bytes = i64::try_from(element).ok()?;
         let (mut first, mut last) = (0i64, 0i64);
-        for (&extent, &stride) in self.shape.iter().zip(self.strides?) {
+        for (&extent, &stride) in shape.iter().zip(strides) {
             let reach = (extent - 1).checked_mul(stride)?.checked_mul(bytes)?;
             if reach < 0 {
                 first = first.checked_add(reach)?;
@@ -185,50 +263,12 @@ impl<'a> TensorView<'a> {
             }
         }
         Some((first, last.checked_add(bytes)?))
-    }
-
-    fn check_extents(&self) -> Result<()> {
-        let Self { data, byte_offset, shape, dtype, .. } = *self;
-        let elements = if shape.contains(&0) {
-            Some(0)
-        } else {
-            shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64))
-        };
-        let bytes = elements.and_then(|n| packed_bytes(n, dtype)).filter(|&n| n <= MAX_BYTES);
-        let Some(bytes) = bytes else {
-            return Err(Error::invalid(format!(
-                "shape {shape:?} of {dtype} has more bytes than an address can count"
-            )));
-        };
-        // An offset from 2^63 on is a negative one that went through an unsigned type.
-        let sum = data.checked_add(byte_offset).filter(|_| byte_offset <= MAX_BYTES);
-        let Some(start) = sum else {
-            return Err(Error::invalid(format!(
-                "byte_offset {byte_offset}: data {data:#x} + byte_offset overflows"
-            )));
-        };
-        if self.element_bytes().is_none() && !self.is_contiguous() {
-            return Err(Error::unsupported(format!(
-                "strides of {dtype}: elements smaller than a byte are packed, and only compact \
-                 tensors of them are supported"
-            )));
-        }
-        let Some((first, end)) = self.checked_span() else {
-            return Err(Error::invalid(format!(
-                "strides {:?} with shape {shape:?} of {dtype} reach beyond the address space",
-                self.strides.unwrap_or_default()
-            )));
-        };
-        // A prototype's tensor starts at 0, so only a real address can be undercut.
-        let below = start != 0 && start.checked_add_signed(first).is_none();
-        if below || start.checked_add_signed(end).is_none() {
-            return Err(Error::invalid(format!(
-                "byte_offset {byte_offset}: the {bytes} bytes at data {data:#x} + byte_offset \
-                 leave the address space (strides reach from {first} to {end})"
-            )));
-        }
-        Ok(())
-    }
+    };
+    span().ok_or_else(|| {
+        Error::invalid(format!(
+            "strides {strides:?} with shape {shape:?} of {dtype} reach beyond the address space"
+        ))
+    })
 }
 
 /// More cannot be addressed, and less than this keeps every later sum from overflowing.
@@ -241,6 +281,11 @@ fn element_bits(dtype: DataType) -> u64 {
         return 8;
     }
     u64::from(dtype.bits) * u64::from(dtype.lanes)
+}
+
+fn element_bytes(dtype: DataType) -> Option<u64> {
+    let bits = element_bits(dtype);
+    bits.is_multiple_of(8).then_some(bits / 8)
 }
 
 fn packed_bytes(elements: u64, dtype: DataType) -> Option<u64> {
@@ -388,6 +433,6 @@ mod tests {
     fn null_data_is_legal_only_without_bytes() {
         let null = |shape| TensorView::new(DeviceRef::cpu(), 0, 0, shape, None, F32).unwrap();
         assert!(null(&[0]).require_data().is_ok());
-        refused(null(&[1]).require_data(), "data is null");
+        refused(null(&[1]).require_data().map(|()| null(&[1])), "data is null");
     }
 }

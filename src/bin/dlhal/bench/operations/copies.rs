@@ -38,10 +38,10 @@ impl Way {
     /// The copy by the library, complete.
     pub(super) fn copy(self, host: &mut Tensor, device: &mut Tensor, on: &Stream) -> Result<()> {
         match self {
-            Self::ToDevice => on.copy(host, device)?,
-            Self::ToHost => on.copy(device, host)?,
+            Self::ToDevice => on.copy(host, device).and_then(|()| on.sync()),
+            // Complete when the call returns.
+            Self::ToHost => on.copy(device, host),
         }
-        on.sync()
     }
 }
 
