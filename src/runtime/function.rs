@@ -1,7 +1,7 @@
 //! Modules and their functions as the runtime holds them: pure data, plus what each device has made
 //! ready of a function.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
@@ -26,6 +26,8 @@ pub struct Function {
     buffers: Vec<Use>,
     launch_args: Vec<LaunchArg>,
     bindings: Vec<BindingDesc>,
+    /// What it was first made ready for, which most functions ever need.
+    first: OnceLock<Arc<Ready>>,
     latest: ArcSwapOption<Ready>,
     all: Mutex<Vec<Arc<Ready>>>,
 }
@@ -111,6 +113,7 @@ impl Function {
             buffers,
             launch_args,
             bindings,
+            first: OnceLock::new(),
             latest: ArcSwapOption::empty(),
             all: Mutex::default(),
         }
@@ -177,6 +180,9 @@ impl Function {
         device: &Arc<Device>,
         act: impl FnOnce(&Ready) -> Result<R>,
     ) -> Result<R> {
+        if let Some(first) = self.first.get().filter(|ready| ready.is_for(device)) {
+            return act(first);
+        }
         let latest = self.latest.load();
         match latest.as_ref().filter(|ready| ready.is_for(device)) {
             Some(ready) => act(ready),
@@ -197,6 +203,7 @@ impl Function {
                 ready
             }
         };
+        self.first.get_or_init(|| ready.clone());
         self.latest.store(Some(ready.clone()));
         Ok(ready)
     }

@@ -117,7 +117,12 @@ impl Call<'_> {
             let error = Error::invalid("the buffer is null, and the grid is not empty");
             return Err(null.tell(error));
         }
-        match self.misaligned(uses)? {
+        // Blocks start where both address and offset are aligned, so this settles most launches.
+        let alignment = self.device.properties().kernel.storage_buffer_alignment;
+        if uses.iter().fold(0, |bits, used| bits | used.address) & (alignment - 1) == 0 {
+            return self.record_with(stream, uses);
+        }
+        match self.misaligned(uses, alignment)? {
             misaligned if misaligned.is_empty() => self.record_with(stream, uses),
             misaligned => self.record_through_scratch(stream, uses, &misaligned),
         }
@@ -173,11 +178,10 @@ impl Call<'_> {
     }
 
     /// The buffers whose offset the device cannot bind.
-    fn misaligned(&self, uses: &[Use]) -> Result<SmallVec<[usize; 2]>> {
-        let alignment = self.device.properties().kernel.storage_buffer_alignment;
+    #[cold]
+    fn misaligned(&self, uses: &[Use], alignment: u64) -> Result<SmallVec<[usize; 2]>> {
         let mut misaligned = SmallVec::new();
         for (index, used) in uses.iter().enumerate() {
-            // Blocks start where both address and offset are aligned, so this settles most.
             if used.address & (alignment - 1) == 0 {
                 continue;
             }
