@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::host_copy::stream;
+use super::host_copy::{copy, stream};
 use super::process;
 use super::tuning::Tuning;
 
@@ -23,9 +23,7 @@ const MOST_THREADS: usize = 8;
 const MOST_THREADS_ASKED_FOR: usize = 32;
 /// Bytes from which on a copy is worth the wake-up of the threads.
 const WORTH_THREADS: u64 = 2 << 20;
-/// Bytes of a slice: some hundred microseconds, so that all end at about the same time. Smaller ones
-/// can be slower: seen on an AMD host, copies of up to half a megabyte at a tenth of the speed where
-/// source and target do not lie alike; glibc's choice of `rep movsb` for them may be why.
+/// Bytes of a slice: some hundred microseconds, so that all end at about the same time.
 const SLICE: usize = 1 << 20;
 /// Bytes from which on copies go past the caches; what is smaller may be used from there soon.
 const STREAM_FROM: u64 = 16 << 20;
@@ -145,7 +143,7 @@ impl Batch<'_> {
                 return unsafe { stream(from, to, size) };
             }
             // SAFETY: the caller's contract.
-            return unsafe { to.copy_from(from, size) };
+            return unsafe { copy(from, to, size) };
         };
         let make = |start: usize| Slice {
             from: from.wrapping_add(start),
@@ -186,7 +184,7 @@ impl Slice {
             unsafe { stream(self.from, self.to, self.size) };
         } else {
             // SAFETY: as above.
-            unsafe { self.to.copy_from_nonoverlapping(self.from, self.size) };
+            unsafe { copy(self.from, self.to, self.size) };
         }
         let mut left = self.progress.slices_left.lock();
         *left -= 1;

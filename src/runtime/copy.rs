@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::copiers::Batch;
 use super::device::Device;
+use super::host_copy;
 use super::mapped;
 use super::profiler::{Direction, HostWork, Label};
 use super::runs::{Piece, Runs};
@@ -168,9 +169,8 @@ impl HostSide {
         {
             let (now, later) = rest.split_at_mut(piece.size as usize);
             // SAFETY: the piece lies in the caller's tensor (a contract of `copy`), the target in
-            // `now`, which is as long. The host may pass overlapping tensors: `copy`, not
-            // `copy_nonoverlapping`.
-            unsafe { now.as_mut_ptr().cast::<u8>().copy_from(self.at(piece), now.len()) };
+            // `now`, which is as long.
+            unsafe { host_copy::copy(self.at(piece), now.as_mut_ptr().cast(), now.len()) };
             rest = later;
         }
     }
@@ -218,11 +218,10 @@ fn host_to_host(mut from: HostSide, mut to: HostSide) {
                 return;
             };
             let size = source.size.min(target.size - done);
+            let place = to.at(target).wrapping_add(done as usize);
             // SAFETY: both pieces lie in the caller's tensors (a contract of `copy`), which may
             // overlap.
-            unsafe {
-                to.at(target).wrapping_add(done as usize).copy_from(from.at(source), size as usize)
-            };
+            unsafe { host_copy::copy(from.at(source), place, size as usize) };
             done += size;
             if size < source.size {
                 let offset = source.offset + size as i64;
