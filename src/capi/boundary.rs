@@ -36,25 +36,33 @@ pub(super) fn callback(body: impl FnOnce()) {
 /// Makes the next entry point called on this thread panic inside, for tests of the boundary.
 #[doc(hidden)]
 pub fn panic_in_next_call() {
-    PANIC_NEXT.set(true);
+    PATH.with(|path| path.panic_next.set(true));
+}
+
+/// A thread's way through entry points.
+struct Path {
+    /// How many it is in; one can be called from another's foreign callback.
+    depth: Cell<u32>,
+    panic_next: Cell<bool>,
 }
 
 thread_local! {
-    /// How many entry points this thread is in; one can be called from another's foreign callback.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-    static PANIC_NEXT: Cell<bool> = const { Cell::new(false) };
+    static PATH: Path = const { Path { depth: Cell::new(0), panic_next: Cell::new(false) } };
     /// Where this thread last panicked.
     static PANIC_PLACE: Text<160> = const { Text::new() };
 }
 
 fn catch(body: impl FnOnce() -> Result<()>) -> Result<()> {
     prepare();
-    DEPTH.set(DEPTH.get() + 1);
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
-        panic_if_asked();
-        body()
-    }));
-    DEPTH.set(DEPTH.get() - 1);
+    let outcome = PATH.with(|path| {
+        path.depth.set(path.depth.get() + 1);
+        let outcome = panic::catch_unwind(AssertUnwindSafe(|| {
+            panic_if_asked(path);
+            body()
+        }));
+        path.depth.set(path.depth.get() - 1);
+        outcome
+    });
     outcome.unwrap_or_else(|payload| {
         let text = payload
             .downcast_ref::<&str>()
@@ -86,7 +94,7 @@ fn prepare() {
 /// of Rust's library, which a host program shares only if it links the crate as Rust; hence panics
 /// outside of entry points go where they went before.
 fn on_panic(info: &PanicHookInfo<'_>, previous: &(impl Fn(&PanicHookInfo<'_>) + ?Sized)) {
-    if DEPTH.get() == 0 {
+    if PATH.with(|path| path.depth.get()) == 0 {
         return previous(info);
     }
     let place = info.location().map_or_else(|| "an unknown place".into(), ToString::to_string);
@@ -94,8 +102,8 @@ fn on_panic(info: &PanicHookInfo<'_>, previous: &(impl Fn(&PanicHookInfo<'_>) + 
 }
 
 #[allow(clippy::panic, reason = "panicking is what it is asked for")]
-fn panic_if_asked() {
-    if PANIC_NEXT.replace(false) {
+fn panic_if_asked(path: &Path) {
+    if path.panic_next.replace(false) {
         panic!("asked for by panic_in_next_call");
     }
 }
@@ -131,7 +139,7 @@ mod tests {
             Ok(())
         });
         assert_eq!((outer, inner), (DlhalStatus::Ok, DlhalStatus::Internal));
-        assert_eq!(DEPTH.get(), 0);
+        assert_eq!(PATH.with(|path| path.depth.get()), 0);
     }
 
     #[test]

@@ -94,12 +94,17 @@ pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<Borrow
     }
 }
 
-/// As [`stream`], of the device that C names. That of a handle knows its device.
+/// As [`stream`], of the device that C names.
 pub(super) fn stream_on(device: DLDevice, stream: DlhalStream) -> Result<BorrowedStream> {
-    match stream.is_null() {
-        true => thread::stream(&*self::device(device)?).map(BorrowedStream::Own),
-        false => named_stream(dltensor::device_ref(device), stream),
+    let name = dltensor::device_ref(device);
+    if !stream.is_null() {
+        return named_stream(name, stream);
     }
+    let own = match thread::known_stream(name) {
+        Some(own) => own,
+        None => thread::stream(&*system::borrow_device(name)?)?,
+    };
+    Ok(BorrowedStream::Own(own))
 }
 
 fn named_stream(device: DeviceRef, stream: DlhalStream) -> Result<BorrowedStream> {

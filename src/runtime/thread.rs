@@ -37,6 +37,12 @@ struct OnDevice {
     workspaces: Arc<Workspaces>,
 }
 
+impl OnDevice {
+    fn stream(&self) -> &Arc<Stream> {
+        self.set_stream.as_ref().unwrap_or(&self.default_stream)
+    }
+}
+
 static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -45,9 +51,16 @@ thread_local! {
 
 /// The calling thread's stream on `device`: the one it has set, or its default one.
 pub fn stream(device: &Arc<Device>) -> Result<Arc<Stream>> {
-    let mut state = state();
-    let own = state.on(device)?;
-    Ok(own.set_stream.as_ref().unwrap_or(&own.default_stream).clone())
+    Ok(state().on(device)?.stream().clone())
+}
+
+/// As [`stream`], if the thread has used the device before, and it was not shut down: then the
+/// device itself need not be looked up.
+pub(crate) fn known_stream(device: DeviceRef) -> Option<Arc<Stream>> {
+    let state = state();
+    let mut known = state.devices.iter();
+    let own = known.find(|own| DeviceRef::vulkan(own.device.id()) == device)?;
+    own.device.is_open().then(|| own.stream().clone())
 }
 
 /// The stream that the calling thread has set on `device`; `None` while its default one serves.

@@ -3,6 +3,7 @@
 #include <tvm/ffi/string.h>
 #include <tvm/runtime/device_api.h>
 
+#include "current_device.h"
 #include "registry.h"
 #include "status.h"
 
@@ -38,7 +39,7 @@ static Any target_property(Device device, const String &name) {
     DlhalStatus status = dlhal_device_get_target_property(device, name.c_str(), &value);
     /* As TVM's own runtime does for a name that it does not know. */
     if (status == DLHAL_STATUS_NOT_FOUND) {
-        check(dlhal_set_device(device));
+        CurrentDevice::set(device);
         return nullptr;
     }
     check(status);
@@ -56,7 +57,7 @@ class VulkanDeviceAPI final : public tvm::runtime::DeviceAPI {
         return api;
     }
 
-    void SetDevice(Device device) final { check(dlhal_set_device(device)); }
+    void SetDevice(Device device) final { CurrentDevice::set(device); }
 
     void GetAttr(Device device, DeviceAttrKind kind, Any *result) final {
         const auto attr = static_cast<DlhalDeviceAttr>(kind);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "current_device.h"
 #include "function_info.h"
 #include "registry.h"
 #include "status.h"
@@ -75,8 +76,7 @@ class Kernel {
         : function_(function, [](DlhalFunction f) { report(dlhal_function_free(f)); }) {}
 
     void operator()(PackedArgs args, Any *) const {
-        DLDevice device;
-        check(dlhal_get_device(&device));
+        const DLDevice device = CurrentDevice::get();
         void *stream = TVMFFIEnvGetStream(device.device_type, device.device_id);
         with_values(args, [&](const DlhalValue *values, size_t count) {
             check(dlhal_function_launch(function_.get(), device, static_cast<DlhalStream>(stream),
