@@ -28,6 +28,7 @@ pub struct Function {
     bindings: Vec<BindingDesc>,
     /// What it was first made ready for, which most functions ever need.
     first: OnceLock<Arc<Ready>>,
+    /// What another device asked for last.
     latest: ArcSwapOption<Ready>,
     all: Mutex<Vec<Arc<Ready>>>,
 }
@@ -165,12 +166,7 @@ impl Function {
 
     /// The function made ready for `device`: checked against its limits and compiled, once.
     pub(crate) fn ready(&self, device: &Arc<Device>) -> Result<Arc<Ready>> {
-        if let Some(ready) = self.latest.load().as_ref()
-            && ready.is_for(device)
-        {
-            return Ok(ready.clone());
-        }
-        self.ready_anew(device)
+        self.with_ready(device, |ready| Ok(ready.clone()))
     }
 
     /// As [`Self::ready`], for the length of `act`: threads that run the same function count nothing
@@ -178,7 +174,7 @@ impl Function {
     pub(crate) fn with_ready<R>(
         &self,
         device: &Arc<Device>,
-        act: impl FnOnce(&Ready) -> Result<R>,
+        act: impl FnOnce(&Arc<Ready>) -> Result<R>,
     ) -> Result<R> {
         if let Some(first) = self.first.get().filter(|ready| ready.is_for(device)) {
             return act(first);
@@ -186,7 +182,7 @@ impl Function {
         let latest = self.latest.load();
         match latest.as_ref().filter(|ready| ready.is_for(device)) {
             Some(ready) => act(ready),
-            None => act(&*self.ready_anew(device)?),
+            None => act(&self.ready_anew(device)?),
         }
     }
 

@@ -46,10 +46,17 @@ unsafe fn by_lines(from: *const u8, to: *mut u8, size: usize) {
         // SAFETY: and in the target.
         unsafe { to.wrapping_add(place).cast::<[u8; LINE]>().write_unaligned(line) };
     }
-    let done = lines * LINE;
-    let (rest, target) = (from.wrapping_add(done), to.wrapping_add(done));
+    // SAFETY: the caller's contract.
+    unsafe { rest(from, to, lines * LINE, size) };
+}
+
+/// Copies what follows the first `done` of `size` bytes.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`] of all of them.
+unsafe fn rest(from: *const u8, to: *mut u8, done: usize, size: usize) {
     // SAFETY: the last bytes of what the caller allows.
-    unsafe { target.copy_from_nonoverlapping(rest, size - done) };
+    unsafe { to.wrapping_add(done).copy_from_nonoverlapping(from.wrapping_add(done), size - done) };
 }
 
 /// Copies `size` bytes past the caches where the processor can: what is much larger than a cache only
@@ -84,10 +91,8 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, size: usize) {
     }
     // SAFETY: every processor of this architecture has it.
     unsafe { _mm_sfence() };
-    let done = head + lines * LINE;
-    let (rest, target) = (from.wrapping_add(done), to.wrapping_add(done));
-    // SAFETY: the last bytes of what the caller allows.
-    unsafe { target.copy_from_nonoverlapping(rest, size - done) };
+    // SAFETY: the caller's contract.
+    unsafe { rest(from, to, head + lines * LINE, size) };
 }
 
 /// Copies `size` bytes; this processor's stores past the caches are not known here.

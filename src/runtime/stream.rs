@@ -211,8 +211,6 @@ impl Stream {
                     return Err(error);
                 }
                 // What was found earlier may have been freed, and another be there now.
-                drop(bound);
-                drop(held);
                 recorder.recent.clear();
                 looked_up_anew = true;
                 continue;

@@ -152,12 +152,12 @@ print("right")
 @pytest.mark.skipif(
     "DLHAL_TEST_SOFTWARE_DRIVER_2" not in os.environ, reason="no second driver file"
 )
+def two_drivers():
+    names = (f"DLHAL_TEST_SOFTWARE_DRIVER{n}" for n in ("", "_2"))
+    return {"VK_DRIVER_FILES": ":".join(os.environ[name] for name in names)}
+
+
 def test_two_devices():
-    drivers = {
-        "VK_DRIVER_FILES": ":".join(
-            os.environ[f"DLHAL_TEST_SOFTWARE_DRIVER{n}"] for n in ("", "_2")
-        )
-    }
     code = (
         USE
         + """
@@ -171,4 +171,47 @@ dy.copyto(y)
 """
         + CHECK
     )
-    assert run_python(code, drivers) == "right\n"
+    assert run_python(code, two_drivers()) == "right\n"
+
+
+def test_each_thread_chooses_its_device_and_keeps_it():
+    code = (
+        USE
+        + """
+import threading
+choose = tvm.get_global_func("__tvm_set_device")
+second = tvm.vulkan(1)
+dx, dy = x.copyto(second), y.copyto(second)
+
+def refused(launch):
+    try:
+        launch()
+    except Exception as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+# A device that does not exist is refused, as often as it is asked for, and changes nothing.
+for _ in range(2):
+    choose(7, 1)
+    assert "9" in refused(lambda: choose(7, 9))
+    assert "1" in refused(lambda: choose(7, -1))
+    saxpy(dx, dy, 1.0, 4096, 64, 64)
+assert "the launch on vulkan:1" in refused(lambda: saxpy(x, y, 1.0, 4096, 64, 64))
+# Another thread begins with the first device, whatever this one has chosen.
+def other():
+    saxpy(x, y, 1.0, 4096, 64, 64)
+    choose(7, 1)
+    saxpy(dx, dy, 1.0, 4096, 64, 64)
+    second.sync()
+    choose(7, 0)
+    saxpy(x, y, 1.0, 4096, 64, 64)
+    dev.sync()
+thread = threading.Thread(target=other)
+thread.start()
+thread.join()
+saxpy(dx, dy, 1.0, 4096, 64, 64)
+assert (y.numpy() == 3).all() and (dy.numpy() == 5).all()
+"""
+        + CHECK
+    )
+    assert run_python(code, two_drivers()) == "right\n"

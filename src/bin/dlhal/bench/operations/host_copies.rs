@@ -32,8 +32,8 @@ fn measure(context: &Context, way: Way, size: usize) -> Result<Outcome> {
     let stream = context.api.stream()?;
     let mut device = context.api.tensor(size)?;
     let mut host = Tensor::ordinary(size);
-    // Where neither begins at a page, glibc's memcpy of less than a megabyte takes ten times as long
-    // on some AMD processors.
+    // Both begin at pages: where the target lies a few bytes after the source, pages not counted,
+    // glibc's memcpy takes ten times as long on some AMD processors.
     let (source, mut target) = (Tensor::ordinary(size), Tensor::ordinary(size));
     let mut plain = |threads| {
         let (source, target) = (source.bytes(), target.bytes_mut());
