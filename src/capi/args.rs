@@ -141,35 +141,33 @@ fn raw_string<'a>(pointer: *const c_char, name: &str) -> Result<&'a CStr> {
 }
 
 /// Refuses what no object can be at.
+#[inline]
 pub(super) fn check<T>(pointer: *const T, name: &str) -> Result<()> {
-    if pointer.is_null() {
-        return Err(Error::invalid(format!("{name} is null")));
-    }
-    if !pointer.is_aligned() {
-        return Err(Error::invalid(format!(
-            "{name} is {:#x}, which is not a multiple of {}",
-            pointer.addr(),
-            align_of::<T>()
-        )));
-    }
-    if pointer.addr().checked_add(size_of::<T>()).is_none() {
-        return Err(Error::invalid(format!(
-            "{name} is {:#x}: its {} bytes leave the address space",
-            pointer.addr(),
-            size_of::<T>()
-        )));
-    }
-    Ok(())
+    check_range(pointer, 1, name)
 }
 
-/// Refuses what no array of `count` items can be at.
+/// Refuses what no array of `count` items, of which there is one at least, can be at.
+#[inline]
 pub(super) fn check_range<T>(pointer: *const T, count: usize, name: &str) -> Result<()> {
-    check(pointer, name)?;
-    let bytes = count.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
-    if bytes.is_none_or(|bytes| pointer.addr().checked_add(bytes).is_none()) {
-        return Err(Error::invalid(format!("{count} items at {name} exceed the address space")));
+    let fits = count <= isize::MAX as usize / size_of::<T>()
+        && pointer.addr().checked_add(count * size_of::<T>()).is_some();
+    if fits && !pointer.is_null() && pointer.is_aligned() {
+        return Ok(());
     }
-    Ok(())
+    Err(refusal(pointer.addr(), count, size_of::<T>(), align_of::<T>(), name))
+}
+
+#[cold]
+fn refusal(address: usize, count: usize, size: usize, alignment: usize, name: &str) -> Error {
+    Error::invalid(if address == 0 {
+        format!("{name} is null")
+    } else if !address.is_multiple_of(alignment) {
+        format!("{name} is {address:#x}, which is not a multiple of {alignment}")
+    } else if count == 1 {
+        format!("{name} is {address:#x}: its {size} bytes leave the address space")
+    } else {
+        format!("{count} items at {name} exceed the address space")
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Memory of devices, and copies.
 
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
 
 use dlpark::ffi::{DLDataType, DLDevice, DLTensor};
 
@@ -12,7 +13,7 @@ use super::types::{DlhalAddressInfo, DlhalStream};
 use crate::hal::MemoryKind;
 use crate::runtime::copy::{self, Side};
 use crate::runtime::system::{self, Borrowed};
-use crate::runtime::{TensorView, workspace};
+use crate::runtime::{Device, DeviceRef, TensorView, workspace};
 use crate::{DlhalStatus, Error, Result};
 
 /// Allocates memory of a device.
@@ -230,21 +231,54 @@ fn memory_kind(scope: Option<&str>) -> Result<MemoryKind> {
 }
 
 fn copy_tensor(from: &TensorView<'_>, to: &TensorView<'_>, stream: DlhalStream) -> Result<()> {
-    let source = device_of(from).map_err(|error| error.within("from"))?;
-    let target = device_of(to).map_err(|error| error.within("to"))?;
-    let Some(device) = source.as_ref().or(target.as_ref()) else {
+    let (first, last) = match (from.device.is_cpu(), to.device.is_cpu()) {
         // SAFETY: the caller vouches for both tensors' memory for the length of the call.
-        return unsafe { copy::copy_on_host(from, to) };
+        (true, true) => return unsafe { copy::copy_on_host(from, to) },
+        (true, false) => (to, to),
+        (false, true) => (from, from),
+        (false, false) => (from, to),
     };
-    let other = target.as_ref().unwrap_or(device);
-    let stream = objects::stream(device, stream).or_else(|_| objects::stream(other, stream))?;
-    let from = Side { view: *from, device: source.as_deref() };
-    let to = Side { view: *to, device: target.as_deref() };
+    let stream = objects::stream_of(first.device, stream)
+        .or_else(|_| objects::stream_of(last.device, stream))
+        .or_else(|error| {
+            // A tensor on a device that does not exist is the better reason.
+            Owner::of(from, None).map_err(|error| error.within("from"))?;
+            Owner::of(to, None).map_err(|error| error.within("to"))?;
+            Err(error)
+        })?;
+    let own = stream.device();
+    let source = Owner::of(from, Some(own)).map_err(|error| error.within("from"))?;
+    let target = Owner::of(to, Some(own)).map_err(|error| error.within("to"))?;
+    let from = Side { view: *from, device: source.device(own) };
+    let to = Side { view: *to, device: target.device(own) };
     // SAFETY: the caller vouches for the memory of a tensor on the host for the length of the call.
     unsafe { copy::copy(&from, &to, &stream) }
 }
 
-/// `None` for the host.
-fn device_of(tensor: &TensorView<'_>) -> Result<Option<Borrowed>> {
-    if tensor.device.is_cpu() { Ok(None) } else { system::borrow_device(tensor.device).map(Some) }
+/// Whose memory one side of a copy is.
+enum Owner {
+    Host,
+    /// The stream's device, as in most copies: it needs no looking up.
+    StreamDevice,
+    Device(Borrowed),
+}
+
+impl Owner {
+    fn of(tensor: &TensorView<'_>, own: Option<&Arc<Device>>) -> Result<Self> {
+        if tensor.device.is_cpu() {
+            Ok(Self::Host)
+        } else if own.is_some_and(|own| tensor.device == DeviceRef::vulkan(own.id())) {
+            Ok(Self::StreamDevice)
+        } else {
+            system::borrow_device(tensor.device).map(Self::Device)
+        }
+    }
+
+    fn device<'a>(&'a self, own: &'a Arc<Device>) -> Option<&'a Arc<Device>> {
+        match self {
+            Self::Host => None,
+            Self::StreamDevice => Some(own),
+            Self::Device(device) => Some(device),
+        }
+    }
 }

@@ -96,7 +96,11 @@ pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<Borrow
 
 /// As [`stream`], of the device that C names.
 pub(super) fn stream_on(device: DLDevice, stream: DlhalStream) -> Result<BorrowedStream> {
-    let name = dltensor::device_ref(device);
+    stream_of(dltensor::device_ref(device), stream)
+}
+
+/// As [`stream`], of a device by its name.
+pub(super) fn stream_of(name: DeviceRef, stream: DlhalStream) -> Result<BorrowedStream> {
     if !stream.is_null() {
         return named_stream(name, stream);
     }

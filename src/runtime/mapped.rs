@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::device::Device;
-use super::timeline::Point;
+use super::usage::Access;
 use crate::Result;
 use crate::hal::Deadline;
 
@@ -23,7 +23,7 @@ pub(crate) fn write(
     fill: impl FnOnce(*mut u8),
 ) -> Result<bool> {
     let mut fill = Some(fill);
-    access(device, address, size, Access { writes: true, wait, cached: false }, |buffer, range| {
+    access(device, address, size, How { writes: true, wait, cached: false }, |buffer, range| {
         // A flush moves whole atoms of memory that is not coherent: of the first and the last, and
         // between rows, bytes that the device may have written since the host saw them.
         buffer.invalidate(range.offset..range.offset + size)?;
@@ -45,7 +45,7 @@ pub(crate) fn read(
     take: impl FnOnce(*const u8),
 ) -> Result<bool> {
     let mut take = Some(take);
-    let how = Access { writes: false, wait: true, cached: true };
+    let how = How { writes: false, wait: true, cached: true };
     access(device, address, size, how, |buffer, range| {
         buffer.invalidate(range.offset..range.offset + size)?;
         if let Some(take) = take.take() {
@@ -73,7 +73,7 @@ pub(crate) fn invalidate(device: &Arc<Device>, address: u64, size: u64) -> Resul
     read(device, address, size, |_| {}).map(|_| ())
 }
 
-struct Access {
+struct How {
     writes: bool,
     wait: bool,
     /// Only where the host reads through a cache.
@@ -91,7 +91,7 @@ fn access(
     device: &Arc<Device>,
     address: u64,
     size: u64,
-    how: Access,
+    how: How,
     mut act: impl FnMut(&dyn crate::hal::Buffer, Range) -> Result<()>,
 ) -> Result<bool> {
     let allocation = device.memory().find(address)?;
@@ -104,10 +104,8 @@ fn access(
         let Some(mapping) = buffer.mapping().filter(|m| m.cached || !how.cached) else {
             return Ok(false);
         };
-        let passed = |point: &Point| device.timelines().has_passed(*point);
-        let pending: SmallVec<[Point; 4]> =
-            state.usage.before(how.writes).map(|a| a.point).filter(|p| !passed(p)).collect();
-        if pending.is_empty() {
+        let passed = |access: &Access| device.timelines().has_passed(access.point);
+        if state.usage.before(how.writes).all(|access| passed(&access)) {
             let offset = live.offset + skip;
             let host = mapping.ptr.as_ptr().wrapping_add(offset as usize);
             let range = Range { host, offset, coherent: mapping.coherent };
@@ -116,8 +114,10 @@ fn access(
         if !how.wait {
             return Ok(false);
         }
+        let before: SmallVec<[Access; 4]> =
+            state.usage.before(how.writes).filter(|access| !passed(access)).collect();
         drop(state);
-        for point in pending {
+        for Access { point, .. } in before {
             device.flush_timeline_up_to(point)?;
             device.wait(point, Deadline::Never)?;
         }

@@ -40,16 +40,21 @@ impl DeviceRef {
 
     /// Refuses numbers that DLPack does not know and negative indices.
     fn check(self) -> Result<Self> {
-        if device_type_name(self.device_type).is_none() {
-            return Err(Error::invalid(format!(
-                "device_type {} is unknown: kDLCPU (1) and kDLVulkan (7) are supported",
-                self.device_type
-            )));
+        if device_type_name(self.device_type).is_some() && self.device_id >= 0 {
+            return Ok(self);
         }
-        if self.device_id < 0 {
-            return Err(Error::invalid(format!("device_id {} is negative", self.device_id)));
-        }
-        Ok(self)
+        Err(self.refusal())
+    }
+
+    #[cold]
+    fn refusal(self) -> Error {
+        let Self { device_type, device_id } = self;
+        Error::invalid(match device_type_name(device_type) {
+            Some(_) => format!("device_id {device_id} is negative"),
+            None => format!(
+                "device_type {device_type} is unknown: kDLCPU (1) and kDLVulkan (7) are supported"
+            ),
+        })
     }
 }
 
@@ -109,8 +114,8 @@ impl<'a> TensorView<'a> {
         if shape.len() > MAX_NDIM {
             return Err(Error::invalid(format!("ndim {} is over {MAX_NDIM}", shape.len())));
         }
-        if let Some((axis, extent)) = shape.iter().enumerate().find(|(_, extent)| **extent < 0) {
-            return Err(Error::invalid(format!("shape[{axis}] is {extent}: negative")));
+        if shape.iter().any(|&extent| extent < 0) {
+            return Err(negative(shape));
         }
         if let Some(strides) = strides
             && strides.len() != shape.len()
@@ -183,13 +188,10 @@ impl<'a> TensorView<'a> {
 impl Layout {
     #[inline]
     fn new(shape: &[i64], strides: Option<&[i64]>, dtype: DataType) -> Result<Self> {
-        let count = |shape: &[i64]| shape.iter().try_fold(1u64, |n, &e| n.checked_mul(e as u64));
-        let elements = if shape.contains(&0) { Some(0) } else { count(shape) };
+        let elements = count(shape);
         let nbytes = elements.and_then(|n| packed_bytes(n, dtype)).filter(|&n| n <= MAX_BYTES);
         let (Some(elements), Some(nbytes)) = (elements, nbytes) else {
-            return Err(Error::invalid(format!(
-                "shape {shape:?} of {dtype} has more bytes than an address can count"
-            )));
+            return Err(too_large(shape, dtype));
         };
         match strides {
             Some(strides) if elements > 0 && !is_compact(shape, strides) => {
@@ -210,23 +212,51 @@ impl Layout {
     fn check_place(&self, data: u64, byte_offset: u64) -> Result<()> {
         // An offset from 2^63 on is a negative one that went through an unsigned type.
         let sum = data.checked_add(byte_offset).filter(|_| byte_offset <= MAX_BYTES);
-        let Some(start) = sum else {
-            return Err(Error::invalid(format!(
-                "byte_offset {byte_offset}: data {data:#x} + byte_offset overflows"
-            )));
+        let stays = |start: u64| {
+            let (first, end) = self.span;
+            // A prototype's tensor starts at 0, so only a real address can be undercut.
+            let above = start == 0 || start.checked_add_signed(first).is_some();
+            above && start.checked_add_signed(end).is_some()
         };
+        if sum.is_some_and(stays) { Ok(()) } else { Err(self.misplaced(data, byte_offset, sum)) }
+    }
+
+    #[cold]
+    fn misplaced(&self, data: u64, byte_offset: u64, start: Option<u64>) -> Error {
         let (first, end) = self.span;
-        // A prototype's tensor starts at 0, so only a real address can be undercut.
-        let below = start != 0 && start.checked_add_signed(first).is_none();
-        if below || start.checked_add_signed(end).is_none() {
-            return Err(Error::invalid(format!(
+        Error::invalid(match start {
+            None => format!("byte_offset {byte_offset}: data {data:#x} + byte_offset overflows"),
+            Some(_) => format!(
                 "byte_offset {byte_offset}: the {} bytes at data {data:#x} + byte_offset leave the \
                  address space (strides reach from {first} to {end})",
                 self.nbytes
-            )));
-        }
-        Ok(())
+            ),
+        })
     }
+}
+
+/// The elements of a shape; `None` for more than can be counted.
+#[inline]
+fn count(shape: &[i64]) -> Option<u64> {
+    let (mut elements, mut overflows, mut is_empty) = (1u64, false, false);
+    for &extent in shape {
+        let (product, beyond) = elements.overflowing_mul(extent as u64);
+        elements = product;
+        overflows |= beyond;
+        is_empty |= extent == 0;
+    }
+    if is_empty { Some(0) } else { (!overflows).then_some(elements) }
+}
+
+#[cold]
+fn negative(shape: &[i64]) -> Error {
+    let axis = shape.iter().position(|&extent| extent < 0).unwrap_or_default();
+    Error::invalid(format!("shape[{axis}] is {}: negative", shape[axis]))
+}
+
+#[cold]
+fn too_large(shape: &[i64], dtype: DataType) -> Error {
+    Error::invalid(format!("shape {shape:?} of {dtype} has more bytes than an address can count"))
 }
 
 /// Whether strides say that the elements, of which there are some, stand side by side in row-major
