@@ -149,14 +149,17 @@ print("right")
     assert run_python(code) == "right\n"
 
 
-@pytest.mark.skipif(
+needs_two_drivers = pytest.mark.skipif(
     "DLHAL_TEST_SOFTWARE_DRIVER_2" not in os.environ, reason="no second driver file"
 )
+
+
 def two_drivers():
     names = (f"DLHAL_TEST_SOFTWARE_DRIVER{n}" for n in ("", "_2"))
     return {"VK_DRIVER_FILES": ":".join(os.environ[name] for name in names)}
 
 
+@needs_two_drivers
 def test_two_devices():
     code = (
         USE
@@ -174,6 +177,7 @@ dy.copyto(y)
     assert run_python(code, two_drivers()) == "right\n"
 
 
+@needs_two_drivers
 def test_each_thread_chooses_its_device_and_keeps_it():
     code = (
         USE
