@@ -15,7 +15,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use dlhal::hal::{BufferDesc, ExecutableDesc};
-use dlhal::hal::{BufferRange, CopyRegion, Deadline, Device, Driver, MemoryKind, Stages};
+use dlhal::hal::{
+    BufferRange, CommandBufferUsage, CopyRegion, Deadline, Device, Driver, MemoryKind, Stages,
+};
 use dlhal::{DlhalStatus, Error, Result, vulkan};
 use fault_layer::Layer;
 use kit::{Kernel, LONG, dispatch, submit};
@@ -175,7 +177,7 @@ fn loss() {
             dispatch(commands, &spin, &[&buffer], &[kit::SPIN, 1], [1, 1, 1])
         });
         let timestamps = device.create_timestamps(1).unwrap();
-        let mut open = device.create_command_buffer(&queue).unwrap();
+        let mut open = device.create_command_buffer(&queue, CommandBufferUsage::Repeated).unwrap();
         Layer::get().configure(&format!("{call}:1+:-4"));
         let first = submit(&queue, &[], &[&*commands], &[(&done, 1)])
             .and_then(|()| done.wait(1, Deadline::after(LONG)))
@@ -202,7 +204,10 @@ fn loss() {
             ("invalidate", host.invalidate(0..16)),
             ("buffer", buffer_of(&device, MemoryKind::Device, 64).map(drop)),
             ("semaphore", device.create_semaphore(0).map(drop)),
-            ("commands", device.create_command_buffer(&queue).map(drop)),
+            (
+                "commands",
+                device.create_command_buffer(&queue, CommandBufferUsage::Repeated).map(drop),
+            ),
             ("event", device.create_event().map(drop)),
             ("timestamps", device.create_timestamps(1).map(drop)),
             ("stamp", open.write_timestamp(&timestamps, 0)),
@@ -253,7 +258,7 @@ fn everything(driver: &dyn Driver) -> Result<()> {
     let (done, event) = (device.create_semaphore(0)?, device.create_event()?);
     let timestamps = device.create_timestamps(2)?;
     let queue = &device.queues()[0];
-    let mut commands = device.create_command_buffer(queue)?;
+    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::Repeated)?;
     let all = CopyRegion { src_offset: 0, dst_offset: 0, size: 64 };
     for round in 1..=2 {
         commands.reset_timestamps(&timestamps, 0..2)?;

@@ -70,6 +70,15 @@ pub struct Dispatch<'a> {
     pub groups: [u32; 3],
 }
 
+/// How often what is recorded is submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandBufferUsage {
+    /// Once; then the command buffer is reset or dropped. The driver may use the recording up.
+    OneTime,
+    /// Any number of times, also while it runs.
+    Repeated,
+}
+
 /// A recording. Created ready to record; [`Self::finish`] makes it submittable; [`Self::reset`]
 /// makes it ready to record again. It keeps every object that its commands name alive until it is
 /// reset or dropped; both are legal at any time, and if the device still runs the recording, the

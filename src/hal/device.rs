@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::{
-    Buffer, BufferDesc, CommandBuffer, DeviceProperties, DeviceType, Event, Executable,
-    ExecutableDesc, Queue, Semaphore, Timestamps,
+    Buffer, BufferDesc, CommandBuffer, CommandBufferUsage, DeviceProperties, DeviceType, Event,
+    Executable, ExecutableDesc, Queue, Semaphore, Timestamps,
 };
 use crate::Result;
 
@@ -69,7 +69,11 @@ pub trait Device: Send + Sync + 'static {
     /// Creates a timeline semaphore.
     fn create_semaphore(&self, initial: u64) -> Result<Arc<dyn Semaphore>>;
     /// Creates a command buffer for the family of `queue`.
-    fn create_command_buffer(&self, queue: &Arc<dyn Queue>) -> Result<Box<dyn CommandBuffer>>;
+    fn create_command_buffer(
+        &self,
+        queue: &Arc<dyn Queue>,
+        usage: CommandBufferUsage,
+    ) -> Result<Box<dyn CommandBuffer>>;
     /// Makes a kernel ready. Its compilation goes through the device's pipeline cache.
     fn create_executable(&self, desc: &ExecutableDesc<'_>) -> Result<Arc<dyn Executable>>;
     /// Creates an event.

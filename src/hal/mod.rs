@@ -24,7 +24,7 @@ pub(crate) mod timestamps;
 pub(crate) mod validate;
 
 pub use buffer::{Buffer, BufferDesc, BufferRange, HostMapping, MemoryKind};
-pub use command_buffer::{CommandBuffer, CopyRegion, Dispatch, Stages};
+pub use command_buffer::{CommandBuffer, CommandBufferUsage, CopyRegion, Dispatch, Stages};
 pub use device::{Adapter, AdapterInfo, Device, Driver, MemoryBudget};
 pub use event::Event;
 pub use executable::{BindingDesc, BindingKind, Executable, ExecutableDesc};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::{
-    BindingDesc, BindingKind, Buffer, BufferRange, CopyRegion, DeviceProperties, Dispatch,
-    KernelLimits, QueueRole, Timestamps,
+    BindingDesc, BindingKind, Buffer, BufferRange, CommandBufferUsage, CopyRegion,
+    DeviceProperties, Dispatch, KernelLimits, QueueRole, Timestamps,
 };
 use crate::{Error, Result};
 
@@ -88,6 +88,18 @@ pub(crate) fn update(dst: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
     }
     range("update", offset, data.len() as u64, dst.size())?;
     words("update", offset, data.len() as u64)
+}
+
+/// A command buffer in a submission, which `was_submitted` since its recording began or stands in the
+/// list before.
+pub(crate) fn submission_of(usage: CommandBufferUsage, was_submitted: bool) -> Result<()> {
+    if usage == CommandBufferUsage::OneTime && was_submitted {
+        return Err(Error::precondition(
+            "a command buffer for one submission was submitted again; reset it and record anew, or \
+             create it for repeated use",
+        ));
+    }
+    Ok(())
 }
 
 /// What a dispatch names, against its executable and the device. The caller checks each [`binding`].

@@ -1,6 +1,7 @@
 //! Command buffers: a list of commands that can be compared, and what they keep alive.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ops;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use super::timeline::Timeline;
 use super::{Buffer, Event, Executable, KernelCall, Timestamps};
 use crate::hal::timestamps::SlotUse;
 use crate::hal::{
-    self, BufferRange, CopyRegion, Dispatch, KernelLimits, QueueRole, Stages, validate,
+    self, BufferRange, CommandBufferUsage, CopyRegion, Dispatch, KernelLimits, QueueRole, Stages,
+    validate,
 };
 use crate::{Error, Result};
 
@@ -112,6 +114,9 @@ pub enum Command {
 pub struct CommandBuffer {
     pub(super) recording: Arc<Recording>,
     pub(super) finished: bool,
+    pub(super) usage: CommandBufferUsage,
+    /// Since the recording began. A submission has no exclusive access.
+    pub(super) was_submitted: Cell<bool>,
     role: QueueRole,
     limits: Arc<KernelLimits>,
     timestamp_valid_bits: u32,
@@ -136,10 +141,19 @@ impl CommandBuffer {
 
     pub(super) fn new(
         role: QueueRole,
+        usage: CommandBufferUsage,
         limits: Arc<KernelLimits>,
         timestamp_valid_bits: u32,
     ) -> Self {
-        Self { recording: Arc::default(), finished: false, role, limits, timestamp_valid_bits }
+        Self {
+            recording: Arc::default(),
+            finished: false,
+            usage,
+            was_submitted: Cell::new(false),
+            role,
+            limits,
+            timestamp_valid_bits,
+        }
     }
 
     fn record(&mut self) -> Result<&mut Recording> {
@@ -269,6 +283,7 @@ impl hal::CommandBuffer for CommandBuffer {
     fn reset(&mut self) -> Result<()> {
         self.recording = Arc::default();
         self.finished = false;
+        self.was_submitted.set(false);
         Ok(())
     }
 

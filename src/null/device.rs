@@ -12,8 +12,8 @@ use super::{
     Timestamps,
 };
 use crate::hal::{
-    self, BufferDesc, DeviceProperties, DeviceType, ExecutableDesc, Fallbacks, KernelFeatures,
-    KernelLimits, MemoryBudget, MemoryKind, QueueProperties, QueueRole, validate,
+    self, BufferDesc, CommandBufferUsage, DeviceProperties, DeviceType, ExecutableDesc, Fallbacks,
+    KernelFeatures, KernelLimits, MemoryBudget, MemoryKind, QueueProperties, QueueRole, validate,
 };
 use crate::{DlhalStatus, Error, Result};
 
@@ -119,13 +119,15 @@ impl hal::Device for Device {
     fn create_command_buffer(
         &self,
         queue: &Arc<dyn hal::Queue>,
+        usage: CommandBufferUsage,
     ) -> Result<Box<dyn hal::CommandBuffer>> {
         self.timeline.enter(Call::CreateCommandBuffer)?;
         if !queue.as_any().is::<Queue>() {
             return Err(Error::invalid("a queue of another driver was given to the null driver"));
         }
         let (role, options) = (queue.role(), &self.timeline.options);
-        Ok(Box::new(CommandBuffer::new(role, self.limits.clone(), options.timestamp_valid_bits)))
+        let (limits, valid_bits) = (self.limits.clone(), options.timestamp_valid_bits);
+        Ok(Box::new(CommandBuffer::new(role, usage, limits, valid_bits)))
     }
 
     fn create_executable(&self, desc: &ExecutableDesc<'_>) -> Result<Arc<dyn hal::Executable>> {

@@ -3,11 +3,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::command_buffer::Recording;
 use super::timeline::{Pending, Timeline};
 use super::{Call, Command, CommandBuffer, Semaphore};
 use crate::hal::timestamps::SlotChanges;
-use crate::hal::{self, QueueRole, SemaphorePoint, Submission};
+use crate::hal::{self, QueueRole, SemaphorePoint, Submission, validate};
 use crate::{Error, Result};
 
 /// A value on a semaphore's timeline; the semaphore is named by its number.
@@ -57,21 +56,23 @@ impl hal::Queue for Queue {
         let Some(done) = submission.signals.first() else {
             return Err(Error::invalid("a submission signals nothing; it needs at least 1 point"));
         };
-        let recordings: Vec<Arc<Recording>> =
-            submission.command_buffers.iter().map(|cb| finished(*cb)).collect::<Result<_>>()?;
+        let command_buffers: Vec<&CommandBuffer> = (0..submission.command_buffers.len())
+            .map(|index| submittable(submission, index))
+            .collect::<Result<_>>()?;
         for point in submission.signals {
             Semaphore::of(&*point.semaphore)?.signallable(point.value)?;
         }
         let (waits, signals) = (points(submission.waits)?, points(submission.signals)?);
         let mut changes = SlotChanges::default();
-        recordings.iter().try_for_each(|r| changes.enter(&r.slot_uses, done))?;
+        command_buffers.iter().try_for_each(|c| changes.enter(&c.recording.slot_uses, done))?;
         changes.keep();
+        command_buffers.iter().for_each(|command_buffer| command_buffer.was_submitted.set(true));
         self.timeline.submit(Pending {
             queue: self.index,
             wait_points: waits,
             signal_points: signals,
             waits: submission.waits.to_vec(),
-            recordings,
+            recordings: command_buffers.iter().map(|c| c.recording.clone()).collect(),
             signals: submission.signals.to_vec(),
         });
         self.timeline.advance_automatically();
@@ -87,15 +88,18 @@ impl hal::Queue for Queue {
     }
 }
 
-fn finished(command_buffer: &dyn hal::CommandBuffer) -> Result<Arc<Recording>> {
+/// The command buffer at `index` of a submission's list, which can be submitted.
+fn submittable<'a>(submission: &Submission<'a>, index: usize) -> Result<&'a CommandBuffer> {
     let command_buffer =
-        command_buffer.as_any().downcast_ref::<CommandBuffer>().ok_or_else(|| {
-            Error::invalid("a command buffer of another driver was given to the null driver")
-        })?;
+        submission.command_buffers[index].as_any().downcast_ref::<CommandBuffer>().ok_or_else(
+            || Error::invalid("a command buffer of another driver was given to the null driver"),
+        )?;
     if !command_buffer.finished {
         return Err(Error::precondition("a command buffer was submitted before it was finished"));
     }
-    Ok(command_buffer.recording.clone())
+    let was_submitted = command_buffer.was_submitted.get() || submission.lists_before(index);
+    validate::submission_of(command_buffer.usage, was_submitted)?;
+    Ok(command_buffer)
 }
 
 fn points(points: &[SemaphorePoint]) -> Result<Vec<Point>> {

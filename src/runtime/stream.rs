@@ -17,7 +17,8 @@ use super::staging::{Chunk, ChunkSize};
 use super::timeline::{Point, Timeline, TimelineId};
 use super::usage::Access;
 use crate::hal::{
-    Buffer, BufferRange, CommandBuffer, Deadline, Queue, SemaphorePoint, Stages, Submission,
+    Buffer, BufferRange, CommandBuffer, CommandBufferUsage, Deadline, Queue, SemaphorePoint,
+    Stages, Submission,
 };
 use crate::{DlhalStatus, Error, Result};
 
@@ -462,7 +463,9 @@ impl Stream {
         }
         recorder.open = Some(match recorder.spare.pop() {
             Some(commands) => commands,
-            None => self.device.hal().create_command_buffer(&self.queue)?,
+            None => {
+                self.device.hal().create_command_buffer(&self.queue, CommandBufferUsage::OneTime)?
+            }
         });
         Ok(())
     }

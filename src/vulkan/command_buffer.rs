@@ -18,8 +18,8 @@ use super::timestamps::Timestamps;
 use super::{conv, error};
 use crate::hal::timestamps::{SlotChanges, SlotUse};
 use crate::hal::{
-    self, BufferRange, CopyRegion, Dispatch, KernelLimits, QueueRole, SemaphorePoint, Stages,
-    validate,
+    self, BufferRange, CommandBufferUsage, CopyRegion, Dispatch, KernelLimits, QueueRole,
+    SemaphorePoint, Stages, validate,
 };
 use crate::{Error, Result};
 
@@ -34,6 +34,7 @@ pub(super) struct CommandBuffer {
     shared: Arc<Shared>,
     lane: usize,
     role: QueueRole,
+    usage: CommandBufferUsage,
     state: State,
     /// Borrowed for moments only: by a submission, which has no exclusive access, and through
     /// `get_mut` by everything else. `None` after a reset that failed.
@@ -62,15 +63,20 @@ struct Bound {
 }
 
 impl CommandBuffer {
-    pub(super) fn create(shared: &Arc<Shared>, lane: &Lane) -> Result<Self> {
+    pub(super) fn create(
+        shared: &Arc<Shared>,
+        lane: &Lane,
+        usage: CommandBufferUsage,
+    ) -> Result<Self> {
         shared.raw.check()?;
         shared.drain(lane);
         let recording = shared.idle.take(&shared.raw, lane.family)?;
-        recording.begin()?;
+        recording.begin(usage)?;
         Ok(Self {
             shared: shared.clone(),
             lane: lane.index,
             role: lane.role,
+            usage,
             state: State::Recording,
             recording: RefCell::new(Some(recording)),
             bound: Bound::default(),
@@ -89,14 +95,18 @@ impl CommandBuffer {
         }
     }
 
-    /// Whether it can be submitted to a queue of the family.
-    pub(super) fn submittable(&self, family: u32) -> Result<()> {
+    /// Whether it can be submitted to a queue of the family, `listed` before in the same submission
+    /// or not.
+    pub(super) fn submittable(&self, family: u32, listed: bool) -> Result<()> {
         if self.state != State::Finished {
             return Err(Error::precondition(
                 "a command buffer was submitted before it was finished",
             ));
         }
-        let own = self.recording.borrow().as_ref().map(|recording| recording.family());
+        let recording = self.recording.borrow();
+        let was_submitted = recording.as_ref().is_some_and(|recording| recording.was_submitted());
+        validate::submission_of(self.usage, was_submitted || listed)?;
+        let own = recording.as_ref().map(|recording| recording.family());
         if own != Some(family) {
             return Err(Error::invalid(format!(
                 "a command buffer made for queue family {own:?} was submitted to a queue of family \
@@ -171,7 +181,7 @@ impl CommandBuffer {
             recording.clear()?;
         }
         match self.recording.get_mut() {
-            Some(recording) => recording.begin(),
+            Some(recording) => recording.begin(self.usage),
             None => Err(Error::internal("a command buffer has no recording")),
         }
     }

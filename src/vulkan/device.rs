@@ -19,7 +19,9 @@ use super::semaphore::Semaphore;
 use super::shared::Shared;
 use super::snapshot::Snapshot;
 use super::timestamps::Timestamps;
-use crate::hal::{self, BufferDesc, DeviceProperties, ExecutableDesc, MemoryBudget, validate};
+use crate::hal::{
+    self, BufferDesc, CommandBufferUsage, DeviceProperties, ExecutableDesc, MemoryBudget, validate,
+};
 use crate::{Error, Result};
 
 /// A device with its queues.
@@ -87,9 +89,10 @@ impl hal::Device for Device {
     fn create_command_buffer(
         &self,
         queue: &Arc<dyn hal::Queue>,
+        usage: CommandBufferUsage,
     ) -> Result<Box<dyn hal::CommandBuffer>> {
         let lane = Queue::lane_of(&**queue, &self.shared)?;
-        Ok(Box::new(CommandBuffer::create(&self.shared, lane)?))
+        Ok(Box::new(CommandBuffer::create(&self.shared, lane, usage)?))
     }
 
     fn create_executable(&self, desc: &ExecutableDesc<'_>) -> Result<Arc<dyn hal::Executable>> {

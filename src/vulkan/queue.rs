@@ -88,8 +88,9 @@ impl hal::Queue for Queue {
         if submission.signals.is_empty() {
             return Err(Error::invalid("a submission signals nothing; it needs at least 1 point"));
         }
-        for command_buffer in submission.command_buffers {
-            CommandBuffer::of(*command_buffer, shared)?.submittable(lane.family)?;
+        for (index, command_buffer) in submission.command_buffers.iter().enumerate() {
+            let ours = CommandBuffer::of(*command_buffer, shared)?;
+            ours.submittable(lane.family, submission.lists_before(index))?;
         }
         if raw.timeline.is_none() {
             wait_on_host(raw, submission)?;
@@ -187,6 +188,7 @@ impl Lane {
             .command_buffers(&scratch.command_buffers)
             .signal_semaphores(&scratch.signals)
             .push_next(&mut values);
+        let _alone = raw.submitting.lock();
         // SAFETY: VUID-vkQueueSubmit-pCommandBuffers-00070: finished recordings of this queue's
         // family that may run more than once at a time; the queue is held by the lock.
         unsafe { raw.vk.queue_submit(self.vk, &[info], vk::Fence::null()) }
@@ -195,6 +197,7 @@ impl Lane {
 
     fn submit_fence(&self, raw: &RawDevice, scratch: &Scratch, fence: &Fence) -> Result<()> {
         let info = vk::SubmitInfo::default().command_buffers(&scratch.command_buffers);
+        let _alone = raw.submitting.lock();
         // SAFETY: VUID-vkQueueSubmit-fence-00063, -00064: the fence is reset and of no other
         // submission; the rest as in `submit_timeline`.
         unsafe { raw.vk.queue_submit(self.vk, &[info], fence.vk) }

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 
 use ash::vk;
+use parking_lot::Mutex;
 
 use super::instance::Instance;
 use super::memory::Heaps;
@@ -30,6 +31,11 @@ pub(super) struct RawDevice {
     pub(super) push_descriptors: Option<vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR>,
     /// `vkGetMemoryHostPointerPropertiesEXT`, where planned.
     pub(super) host_pointer: Option<vk::PFN_vkGetMemoryHostPointerPropertiesEXT>,
+    /// Held while a queue of the device is submitted to. One at a time, whatever the queue: NVIDIA's
+    /// driver loses its own synchronisation otherwise, and the device hangs now and then
+    /// (<https://github.com/ggml-org/llama.cpp/pull/28830>,
+    /// <https://github.com/HansKristian-Work/vkd3d-proton/pull/1484>).
+    pub(super) submitting: Mutex<()>,
     /// The first failure that told that the device is lost.
     lost: OnceLock<Error>,
     /// Destroyed after the device.
@@ -66,6 +72,7 @@ impl RawDevice {
             buffer_address: None,
             push_descriptors: None,
             host_pointer: None,
+            submitting: Mutex::new(()),
             lost: OnceLock::new(),
             instance: instance.clone(),
         };

@@ -11,7 +11,7 @@ use super::raw_device::RawDevice;
 use super::semaphore::Semaphore;
 use crate::Result;
 use crate::hal::timestamps::SlotUse;
-use crate::hal::{self, Buffer as _, SemaphorePoint};
+use crate::hal::{self, Buffer as _, CommandBufferUsage, SemaphorePoint};
 
 /// Recordings that wait for reuse, per queue family. More than these are destroyed.
 const MAX_IDLE: usize = 256;
@@ -82,10 +82,12 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Starts recording. Command buffers may be submitted again while they run.
-    pub(super) fn begin(&self) -> Result<()> {
-        let info = vk::CommandBufferBeginInfo::default()
-            .flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
+    /// Starts recording.
+    pub(super) fn begin(&self, usage: CommandBufferUsage) -> Result<()> {
+        let info = vk::CommandBufferBeginInfo::default().flags(match usage {
+            CommandBufferUsage::OneTime => vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT,
+            CommandBufferUsage::Repeated => vk::CommandBufferUsageFlags::SIMULTANEOUS_USE,
+        });
         // SAFETY: VUID-vkBeginCommandBuffer-commandBuffer-00049: in the initial state, after
         // creation or `clear`.
         unsafe { self.raw.vk.begin_command_buffer(self.vk, &info) }
@@ -118,6 +120,11 @@ impl Recording {
             Some((_, last)) => last.clone_from(point),
             None => self.points.push((lane, point.clone())),
         }
+    }
+
+    /// Whether it was submitted since it was cleared.
+    pub(super) fn was_submitted(&self) -> bool {
+        !self.points.is_empty()
     }
 
     /// Whether the device may still run it.

@@ -1,6 +1,6 @@
 //! Copies, fills, updates, mappings.
 
-use dlhal::hal::{BufferRange, CopyRegion, MemoryKind, Stages};
+use dlhal::hal::{BufferRange, CommandBufferUsage, CopyRegion, MemoryKind, Stages};
 
 use super::kit::{
     Context, all, device_buffer, filled, host_buffer, read, read_mapped, run, write_mapped,
@@ -173,7 +173,8 @@ pub(crate) fn copies_on_every_queue_are_exact(context: &Context<'_>) {
     for (index, queue) in device.queues().iter().enumerate() {
         let source = filled(device, &pattern(3000 + index));
         let target = device_buffer(device, 3000 + index as u64);
-        let mut commands = device.create_command_buffer(queue).unwrap();
+        let mut commands =
+            device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
         let region = CopyRegion { src_offset: 0, dst_offset: 0, size: source.size() };
         commands.copy(&source, &target, &[region]).unwrap();
         commands.barrier(all(), all() | Stages::HOST).unwrap();

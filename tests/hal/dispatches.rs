@@ -1,6 +1,6 @@
 //! Dispatches: bindings, constants, reuse, events, many at a time.
 
-use dlhal::hal::{BufferRange, Deadline, Dispatch, QueueRole, Stages};
+use dlhal::hal::{BufferRange, CommandBufferUsage, Deadline, Dispatch, QueueRole, Stages};
 
 use super::kit::{
     Context, Kernel, LONG, device_buffer, dispatch, filled, read, read_words, record, run, submit,
@@ -117,7 +117,8 @@ pub(crate) fn a_reset_recording_records_anew(context: &Context<'_>) {
     let index = Kernel::Index.load(device);
     let out = words(device, &[0; 4]);
     let done = device.create_semaphore(0).unwrap();
-    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    let mut commands =
+        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
     for round in 1..=10_u32 {
         commands.barrier(Stages::COMPUTE, Stages::COMPUTE).unwrap();
         dispatch(&mut *commands, &index, &[&out], &[round * 100], [1, 1, 1]).unwrap();
@@ -208,7 +209,8 @@ pub(crate) fn threads_record_and_submit_side_by_side(context: &Context<'_>) {
                 let queue = compute[thread as usize % compute.len()];
                 let done = device.create_semaphore(0).unwrap();
                 for round in 1..=50_u32 {
-                    let mut commands = device.create_command_buffer(queue).unwrap();
+                    let mut commands =
+                        device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
                     commands.barrier(Stages::COMPUTE, Stages::COMPUTE).unwrap();
                     let base = thread * 1000 + round;
                     dispatch(&mut *commands, index, &[&out], &[base], [1, 1, 1]).unwrap();

@@ -1,14 +1,14 @@
 //! Misuse and exhaustion: a status that names value and limit, and a device that goes on.
 
 use dlhal::hal::{
-    BindingDesc, BindingKind, BufferDesc, BufferRange, CopyRegion, Device, Dispatch,
-    ExecutableDesc, MemoryKind, QueueRole, Stages,
+    BindingDesc, BindingKind, BufferDesc, BufferRange, CommandBufferUsage, CopyRegion, Deadline,
+    Device, Dispatch, ExecutableDesc, MemoryKind, QueueRole, Stages,
 };
 use dlhal::{DlhalStatus, Result};
 
 use super::kit::{
-    Context, Kernel, device_buffer, dispatch, host_buffer, read_words, record, run, submit, whole,
-    words,
+    Context, Kernel, LONG, device_buffer, dispatch, host_buffer, read_words, record, run, submit,
+    whole, words,
 };
 
 fn is<T>(outcome: Result<T>, status: DlhalStatus, words: &[&str]) {
@@ -45,7 +45,8 @@ pub(crate) fn the_budget_holds_together(context: &Context<'_>) {
 pub(crate) fn ranges_outside_their_buffers_are_refused(context: &Context<'_>) {
     let device = context.device;
     let (a, b) = (device_buffer(device, 64), device_buffer(device, 64));
-    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    let mut commands =
+        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
     let copy = |src_offset, dst_offset, size| CopyRegion { src_offset, dst_offset, size };
     is(commands.copy(&a, &b, &[copy(0, 0, 65)]), INVALID, &["65", "64"]);
     is(commands.copy(&a, &b, &[copy(64, 0, 1)]), INVALID, &["64"]);
@@ -71,7 +72,8 @@ pub(crate) fn dispatches_that_do_not_fit_their_kernel_are_refused(context: &Cont
     let limits = &device.properties().kernel;
     let (add3, scale) = (Kernel::Add3.load(device), Kernel::Scale.load(device));
     let a = words(device, &[1; 1024]);
-    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    let mut commands =
+        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
     let commands = &mut *commands;
     is(dispatch(commands, &add3, &[&a, &a], &[0], [1; 3]), INVALID, &["add3", "2", "3"]);
     is(dispatch(commands, &add3, &[&a, &a, &a], &[], [1; 3]), INVALID, &["add3", "0", "4"]);
@@ -164,7 +166,7 @@ pub(crate) fn a_command_buffer_is_finished_once_and_then_submitted(context: &Con
     let a = device_buffer(device, 64);
     let done = device.create_semaphore(0).unwrap();
     let queue = &device.queues()[0];
-    let mut commands = device.create_command_buffer(queue).unwrap();
+    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
     let precondition = DlhalStatus::FailedPrecondition;
     is(submit(queue, &[], &[&*commands], &[(&done, 1)]), precondition, &["finished"]);
     commands.finish().unwrap();
@@ -176,6 +178,29 @@ pub(crate) fn a_command_buffer_is_finished_once_and_then_submitted(context: &Con
     is(submit(queue, &[], &[&*commands], &[(&done, 2)]), precondition, &["finished"]);
 }
 
+pub(crate) fn a_recording_for_one_submission_is_submitted_once(context: &Context<'_>) {
+    let device = context.device;
+    let queue = &device.queues()[0];
+    let target = device_buffer(device, 64);
+    let done = device.create_semaphore(0).unwrap();
+    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::OneTime).unwrap();
+    for round in 1..=3u32 {
+        let range = BufferRange { buffer: &target, offset: 0, size: 64 };
+        commands.fill(&range, round).unwrap();
+        commands.finish().unwrap();
+        let (value, signal) = (u64::from(round), |value| [(&done, value)]);
+        let twice = submit(queue, &[], &[&*commands, &*commands], &signal(value));
+        is(twice, DlhalStatus::FailedPrecondition, &["one submission"]);
+        submit(queue, &[], &[&*commands], &signal(value)).unwrap();
+        let again = submit(queue, &[], &[&*commands], &signal(value + 1));
+        is(again, DlhalStatus::FailedPrecondition, &["one submission", "reset"]);
+        // In flight or not, a reset makes it new.
+        commands.reset().unwrap();
+        done.wait(value, Deadline::after(LONG)).unwrap();
+        assert_eq!(read_words(device, &target), [round; 16]);
+    }
+}
+
 pub(crate) fn objects_of_another_device_are_refused(context: &Context<'_>) {
     let (device, other) = (context.device, (context.another)());
     if device.properties().driver_name == "null" {
@@ -185,7 +210,7 @@ pub(crate) fn objects_of_another_device_are_refused(context: &Context<'_>) {
     let foreign_kernel = Kernel::Index.load(&other);
     let queue = &device.queues()[0];
     let region = CopyRegion { src_offset: 0, dst_offset: 0, size: 64 };
-    let mut commands = device.create_command_buffer(queue).unwrap();
+    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
     is(commands.copy(&theirs, &ours, &[region]), INVALID, &["another device"]);
     is(commands.copy(&ours, &theirs, &[region]), INVALID, &["another device"]);
     is(commands.fill(&whole(&theirs), 0), INVALID, &["another device"]);
@@ -197,7 +222,11 @@ pub(crate) fn objects_of_another_device_are_refused(context: &Context<'_>) {
         is(commands.reset_timestamps(&timestamps, 0..1), INVALID, &["another device"]);
         is(commands.write_timestamp(&timestamps, 0), INVALID, &["another device"]);
     }
-    is(device.create_command_buffer(&other.queues()[0]), INVALID, &["another device"]);
+    is(
+        device.create_command_buffer(&other.queues()[0], CommandBufferUsage::Repeated),
+        INVALID,
+        &["another device"],
+    );
     let semaphore = other.create_semaphore(0).unwrap();
     is(submit(queue, &[], &[], &[(&semaphore, 1)]), INVALID, &["another device"]);
     let their_commands = record(&other, |_| Ok(()));
@@ -212,7 +241,7 @@ pub(crate) fn copy_queues_do_not_dispatch(context: &Context<'_>) {
     };
     let index = Kernel::Index.load(device);
     let out = words(device, &[0]);
-    let mut commands = device.create_command_buffer(queue).unwrap();
+    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
     is(dispatch(&mut *commands, &index, &[&out], &[0], [1; 3]), INVALID, &["index", "Transfer"]);
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dlhal::hal::{
-    BindingDesc, BindingKind, Buffer, BufferDesc, BufferRange, CommandBuffer, CopyRegion, Deadline,
-    Device, Dispatch, Executable, ExecutableDesc, MemoryKind, Queue, Semaphore, SemaphorePoint,
-    Stages, Submission,
+    BindingDesc, BindingKind, Buffer, BufferDesc, BufferRange, CommandBuffer, CommandBufferUsage,
+    CopyRegion, Deadline, Device, Dispatch, Executable, ExecutableDesc, MemoryKind, Queue,
+    Semaphore, SemaphorePoint, Stages, Submission,
 };
 use dlhal::{Error, Result, null};
 
@@ -94,7 +94,8 @@ pub(crate) fn record(
     device: &Arc<dyn Device>,
     commands: impl FnOnce(&mut dyn CommandBuffer) -> Result<()>,
 ) -> Box<dyn CommandBuffer> {
-    let mut buffer = device.create_command_buffer(&device.queues()[0]).unwrap();
+    let mut buffer =
+        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
     buffer.barrier(all(), all()).unwrap();
     commands(&mut *buffer).unwrap();
     buffer.finish().unwrap();

@@ -87,6 +87,7 @@ tests! {
         kernels_that_do_not_fit_the_device_are_refused_by_name,
         subgroup_sizes_can_be_demanded_where_they_can_be_chosen,
         a_command_buffer_is_finished_once_and_then_submitted,
+        a_recording_for_one_submission_is_submitted_once,
         objects_of_another_device_are_refused,
         copy_queues_do_not_dispatch,
         a_pipeline_cache_comes_back_and_wrong_ones_are_ignored;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dlhal::hal::{Deadline, Stages};
+use dlhal::hal::{CommandBufferUsage, Deadline, Stages};
 use dlhal::{DlhalStatus, Error};
 
 use super::kit::{Context, Kernel, LONG, SPIN, dispatch, read_words, record, submit, words};
@@ -139,7 +139,8 @@ pub(crate) fn a_wait_may_be_submitted_before_its_signal(context: &Context<'_>) {
         record(device, |commands| commands.update(&out, 0, &9_u32.to_ne_bytes())),
     );
     drop(early);
-    let mut early = device.create_command_buffer(other_queue).unwrap();
+    let mut early =
+        device.create_command_buffer(other_queue, CommandBufferUsage::Repeated).unwrap();
     early.update(&out, 0, &7_u32.to_ne_bytes()).unwrap();
     early.finish().unwrap();
     std::thread::scope(|scope| {
@@ -163,7 +164,8 @@ pub(crate) fn queues_hand_work_to_each_other(context: &Context<'_>) {
     let mut held = Vec::new();
     for step in 0..64_u64 {
         let queue = &device.queues()[step as usize % device.queues().len()];
-        let mut commands = device.create_command_buffer(queue).unwrap();
+        let mut commands =
+            device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
         commands.barrier(Stages::TRANSFER, Stages::TRANSFER).unwrap();
         commands.update(&out, step * 4, &(step as u32 + 1).to_ne_bytes()).unwrap();
         commands.finish().unwrap();

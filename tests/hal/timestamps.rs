@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use dlhal::DlhalStatus;
 use dlhal::hal::{
-    BufferRange, CommandBuffer, Deadline, Device, QueueRole, Stages, Timestamps, elapsed_ns,
+    BufferRange, CommandBuffer, CommandBufferUsage, Deadline, Device, QueueRole, Stages,
+    Timestamps, elapsed_ns,
 };
 
 use super::kit::{
@@ -151,7 +152,8 @@ pub(crate) fn slots_outside_their_set_are_refused(context: &Context<'_>) {
         assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
         assert!(error.message().contains(&count.to_string()), "{error}");
     }
-    let mut commands = device.create_command_buffer(&device.queues()[0]).unwrap();
+    let mut commands =
+        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
     let refused = |outcome: dlhal::Result<()>, part: &str| {
         let error = outcome.unwrap_err();
         assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
@@ -229,7 +231,8 @@ pub(crate) fn a_copy_queue_writes_what_a_compute_queue_has_reset(context: &Conte
     let device = context.device;
     let transfer = device.queues().iter().find(|queue| queue.role() == QueueRole::Transfer);
     let (Some(timestamps), Some(transfer)) = (set(device, 2), transfer) else { return };
-    let mut commands = device.create_command_buffer(transfer).unwrap();
+    let mut commands =
+        device.create_command_buffer(transfer, CommandBufferUsage::Repeated).unwrap();
     let error = commands.reset_timestamps(&timestamps, 0..2).unwrap_err();
     assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
     let bits = device.properties().timestamp_valid_bits(QueueRole::Transfer);

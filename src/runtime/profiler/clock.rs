@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::host;
 use crate::Result;
-use crate::hal::{Deadline, Queue, QueueRole, SemaphorePoint, Submission};
+use crate::hal::{CommandBufferUsage, Deadline, Queue, QueueRole, SemaphorePoint, Submission};
 use crate::runtime::device::Device;
 
 /// How often the clocks are compared, for the best to be taken: others may use the machine.
@@ -91,7 +91,7 @@ pub(super) fn read(device: &Device, queue: &Arc<dyn Queue>) -> Result<Option<Rea
     let hal = device.hal();
     let timestamps = hal.create_timestamps(1)?;
     let semaphore = hal.create_semaphore(0)?;
-    let mut commands = hal.create_command_buffer(queue)?;
+    let mut commands = hal.create_command_buffer(queue, CommandBufferUsage::Repeated)?;
     commands.reset_timestamps(&timestamps, 0..1)?;
     commands.write_timestamp(&timestamps, 0)?;
     commands.finish()?;
