@@ -11,6 +11,7 @@
 mod child;
 #[path = "../common/mod.rs"]
 mod common;
+mod compilation;
 mod copies;
 mod devices;
 mod kernels;
@@ -72,6 +73,8 @@ const SUITE: &[(&str, Behaviour)] = &[
     ("kernels::saxpy_matmul_rowmax", kernels::saxpy_matmul_rowmax),
     ("kernels::element_types", kernels::element_types),
     ("kernels::reduction_self_test", kernels::reduction_self_test),
+    #[cfg(feature = "wgsl")]
+    ("compilation::kernels_come_and_go", compilation::kernels_come_and_go),
     ("kernels::pipeline_cache", kernels::pipeline_cache),
     ("streams::freed_before_its_copy_runs", streams::freed_before_its_copy_runs),
     ("streams::threads_share_a_device", streams::threads_share_a_device),
