@@ -18,6 +18,10 @@ fn bytes(buffer: &Arc<dyn Buffer>) -> Vec<u8> {
     null::Buffer::of(&**buffer).unwrap().read(0..buffer.size()).unwrap()
 }
 
+fn command_buffer(device: &null::Device) -> Box<dyn CommandBuffer> {
+    device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap()
+}
+
 fn submit(
     device: &null::Device,
     commands: &dyn CommandBuffer,
@@ -34,8 +38,7 @@ fn submit(
 fn the_log_names_what_was_submitted() {
     let device = null::Device::new(null::Options::default());
     let (a, b) = (buffer(&device, 16), buffer(&device, 16));
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(&device);
     let region = CopyRegion { src_offset: 4, dst_offset: 0, size: 8 };
     commands.update(&a, 4, &[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     commands.barrier(Stages::TRANSFER, Stages::TRANSFER).unwrap();
@@ -81,8 +84,7 @@ fn a_dispatch_calls_the_closure_with_its_bindings() {
         })
         .unwrap();
     let range = |buffer| BufferRange { buffer, offset: 0, size: 4 };
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(&device);
     commands
         .dispatch(&Dispatch {
             executable: &executable,
@@ -100,8 +102,7 @@ fn a_dispatch_calls_the_closure_with_its_bindings() {
 fn a_buffer_lives_until_the_submission_that_uses_it_is_completed() {
     let options = null::Options { manual_completion: true, ..null::Options::default() };
     let device = null::Device::new(options);
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(&device);
     let dropped_early = buffer(&device, 64);
     commands.fill(&BufferRange { buffer: &dropped_early, offset: 0, size: 64 }, 7).unwrap();
     drop(dropped_early);
@@ -177,8 +178,7 @@ fn a_submission_whose_wait_failed_passes_the_root_error_on() {
 fn every_command_takes_the_same_time() {
     let device = null::Device::new(null::Options::default());
     let timestamps = device.create_timestamps(3).unwrap();
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(&device);
     commands.reset_timestamps(&timestamps, 0..3).unwrap();
     commands.write_timestamp(&timestamps, 0).unwrap();
     commands.write_timestamp(&timestamps, 1).unwrap();
@@ -200,8 +200,7 @@ fn a_clock_of_36_bits_wraps_around() {
         ..null::Options::default()
     });
     let timestamps = device.create_timestamps(2).unwrap();
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(&device);
     commands.reset_timestamps(&timestamps, 0..2).unwrap();
     commands.write_timestamp(&timestamps, 0).unwrap();
     commands.write_timestamp(&timestamps, 1).unwrap();
@@ -218,8 +217,7 @@ fn a_timestamp_cannot_be_read_while_its_work_is_pending() {
     let options = null::Options { manual_completion: true, ..null::Options::default() };
     let device = null::Device::new(options);
     let timestamps = device.create_timestamps(1).unwrap();
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(&device);
     commands.reset_timestamps(&timestamps, 0..1).unwrap();
     commands.write_timestamp(&timestamps, 0).unwrap();
     commands.finish().unwrap();

@@ -146,9 +146,10 @@ pub(super) fn check<T>(pointer: *const T, name: &str) -> Result<()> {
     check_range(pointer, 1, name)
 }
 
-/// Refuses what no array of `count` items, of which there is one at least, can be at.
+/// Refuses what no array of `count` items can be at; where one of none is, one item must have room.
 #[inline]
 pub(super) fn check_range<T>(pointer: *const T, count: usize, name: &str) -> Result<()> {
+    let count = count.max(1);
     let fits = count <= isize::MAX as usize / size_of::<T>()
         && pointer.addr().checked_add(count * size_of::<T>()).is_some();
     if fits && !pointer.is_null() && pointer.is_aligned() {
@@ -201,6 +202,14 @@ mod tests {
         assert!(message(Out::new(odd, "count")).contains("multiple of 4"));
         let last = ptr::without_provenance_mut::<u32>(usize::MAX - 3);
         assert!(message(Out::new(last, "count")).contains("address space"));
+    }
+
+    #[test]
+    fn an_empty_array_is_somewhere_too() {
+        let range = |address| check_range(ptr::without_provenance::<u8>(address), 0, "buffer");
+        assert_eq!(range(0x1001), Ok(()));
+        assert!(message(range(0)).contains("buffer is null"));
+        assert!(message(range(usize::MAX)).contains("address space"));
     }
 
     #[test]

@@ -28,14 +28,6 @@ pub struct Submission<'a> {
     pub signals: &'a [SemaphorePoint],
 }
 
-impl Submission<'_> {
-    /// Whether the command buffer at `index` of the list stands in it before, too.
-    pub(crate) fn lists_before(&self, index: usize) -> bool {
-        let (before, from) = self.command_buffers.split_at(index);
-        from.first().is_some_and(|own| before.iter().any(|other| std::ptr::addr_eq(*other, *own)))
-    }
-}
-
 /// A queue. Submissions from several threads are ordered by the queue's own lock.
 pub trait Queue: Send + Sync + 'static {
     /// What the queue is best at.

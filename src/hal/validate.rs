@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::{
     BindingDesc, BindingKind, Buffer, BufferRange, CommandBufferUsage, CopyRegion,
-    DeviceProperties, Dispatch, KernelLimits, QueueRole, Timestamps,
+    DeviceProperties, Dispatch, KernelLimits, QueueRole, Submission, Timestamps,
 };
 use crate::{Error, Result};
 
@@ -90,10 +90,19 @@ pub(crate) fn update(dst: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
     words("update", offset, data.len() as u64)
 }
 
-/// A command buffer in a submission, which `was_submitted` since its recording began or stands in the
-/// list before.
-pub(crate) fn submission_of(usage: CommandBufferUsage, was_submitted: bool) -> Result<()> {
-    if usage == CommandBufferUsage::OneTime && was_submitted {
+/// The command buffer at `index` of a submission's list, which `was_submitted` since its recording
+/// began or not.
+pub(crate) fn submission_of(
+    usage: CommandBufferUsage,
+    was_submitted: bool,
+    submission: &Submission<'_>,
+    index: usize,
+) -> Result<()> {
+    let is_listed_before = || {
+        let (before, from) = submission.command_buffers.split_at(index);
+        from.first().is_some_and(|own| before.iter().any(|other| std::ptr::addr_eq(*other, *own)))
+    };
+    if usage == CommandBufferUsage::OneTime && (was_submitted || is_listed_before()) {
         return Err(Error::precondition(
             "a command buffer for one submission was submitted again; reset it and record anew, or \
              create it for repeated use",

@@ -97,8 +97,8 @@ fn submittable<'a>(submission: &Submission<'a>, index: usize) -> Result<&'a Comm
     if !command_buffer.finished {
         return Err(Error::precondition("a command buffer was submitted before it was finished"));
     }
-    let was_submitted = command_buffer.was_submitted.get() || submission.lists_before(index);
-    validate::submission_of(command_buffer.usage, was_submitted)?;
+    let was_submitted = command_buffer.was_submitted.get();
+    validate::submission_of(command_buffer.usage, was_submitted, submission, index)?;
     Ok(command_buffer)
 }
 

@@ -19,7 +19,7 @@ use super::{conv, error};
 use crate::hal::timestamps::{SlotChanges, SlotUse};
 use crate::hal::{
     self, BufferRange, CommandBufferUsage, CopyRegion, Dispatch, KernelLimits, QueueRole,
-    SemaphorePoint, Stages, validate,
+    SemaphorePoint, Stages, Submission, validate,
 };
 use crate::{Error, Result};
 
@@ -95,9 +95,14 @@ impl CommandBuffer {
         }
     }
 
-    /// Whether it can be submitted to a queue of the family, `listed` before in the same submission
-    /// or not.
-    pub(super) fn submittable(&self, family: u32, listed: bool) -> Result<()> {
+    /// Whether it, which is at `index` of the submission's list, can be submitted to a queue of the
+    /// family.
+    pub(super) fn submittable(
+        &self,
+        family: u32,
+        submission: &Submission<'_>,
+        index: usize,
+    ) -> Result<()> {
         if self.state != State::Finished {
             return Err(Error::precondition(
                 "a command buffer was submitted before it was finished",
@@ -105,7 +110,7 @@ impl CommandBuffer {
         }
         let recording = self.recording.borrow();
         let was_submitted = recording.as_ref().is_some_and(|recording| recording.was_submitted());
-        validate::submission_of(self.usage, was_submitted || listed)?;
+        validate::submission_of(self.usage, was_submitted, submission, index)?;
         let own = recording.as_ref().map(|recording| recording.family());
         if own != Some(family) {
             return Err(Error::invalid(format!(

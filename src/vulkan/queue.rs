@@ -89,8 +89,11 @@ impl hal::Queue for Queue {
             return Err(Error::invalid("a submission signals nothing; it needs at least 1 point"));
         }
         for (index, command_buffer) in submission.command_buffers.iter().enumerate() {
-            let ours = CommandBuffer::of(*command_buffer, shared)?;
-            ours.submittable(lane.family, submission.lists_before(index))?;
+            CommandBuffer::of(*command_buffer, shared)?.submittable(
+                lane.family,
+                submission,
+                index,
+            )?;
         }
         if raw.timeline.is_none() {
             wait_on_host(raw, submission)?;
@@ -188,20 +191,17 @@ impl Lane {
             .command_buffers(&scratch.command_buffers)
             .signal_semaphores(&scratch.signals)
             .push_next(&mut values);
-        let _alone = raw.submitting.lock();
-        // SAFETY: VUID-vkQueueSubmit-pCommandBuffers-00070: finished recordings of this queue's
-        // family that may run more than once at a time; the queue is held by the lock.
-        unsafe { raw.vk.queue_submit(self.vk, &[info], vk::Fence::null()) }
-            .map_err(|result| raw.failed("vkQueueSubmit", result))
+        // SAFETY: VUID-vkQueueSubmit-pCommandBuffers-00070, -00071: finished recordings of this
+        // queue's family that may run more than once at a time or run for the first time
+        // (`CommandBuffer::submittable`); the queue is held by the lock.
+        unsafe { raw.submit(self.vk, info, vk::Fence::null()) }
     }
 
     fn submit_fence(&self, raw: &RawDevice, scratch: &Scratch, fence: &Fence) -> Result<()> {
         let info = vk::SubmitInfo::default().command_buffers(&scratch.command_buffers);
-        let _alone = raw.submitting.lock();
         // SAFETY: VUID-vkQueueSubmit-fence-00063, -00064: the fence is reset and of no other
         // submission; the rest as in `submit_timeline`.
-        unsafe { raw.vk.queue_submit(self.vk, &[info], fence.vk) }
-            .map_err(|result| raw.failed("vkQueueSubmit", result))
+        unsafe { raw.submit(self.vk, info, fence.vk) }
     }
 }
 

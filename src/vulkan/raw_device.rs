@@ -35,7 +35,7 @@ pub(super) struct RawDevice {
     /// driver loses its own synchronisation otherwise, and the device hangs now and then
     /// (<https://github.com/ggml-org/llama.cpp/pull/28830>,
     /// <https://github.com/HansKristian-Work/vkd3d-proton/pull/1484>).
-    pub(super) submitting: Mutex<()>,
+    submitting: Mutex<()>,
     /// The first failure that told that the device is lost.
     lost: OnceLock<Error>,
     /// Destroyed after the device.
@@ -91,6 +91,22 @@ impl RawDevice {
     #[inline]
     pub(super) fn is_lost(&self) -> bool {
         self.lost.get().is_some()
+    }
+
+    /// Submits to a queue of the device.
+    ///
+    /// # Safety
+    /// As for `vkQueueSubmit`; that only one thread uses the queue is the caller's to see to.
+    pub(super) unsafe fn submit(
+        &self,
+        queue: vk::Queue,
+        info: vk::SubmitInfo<'_>,
+        fence: vk::Fence,
+    ) -> Result<()> {
+        let _alone = self.submitting.lock();
+        // SAFETY: the caller's contract.
+        unsafe { self.vk.queue_submit(queue, &[info], fence) }
+            .map_err(|result| self.failed("vkQueueSubmit", result))
     }
 
     /// The error of a call that submits or waits; remembers device loss.

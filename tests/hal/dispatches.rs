@@ -3,8 +3,8 @@
 use dlhal::hal::{BufferRange, CommandBufferUsage, Deadline, Dispatch, QueueRole, Stages};
 
 use super::kit::{
-    Context, Kernel, LONG, device_buffer, dispatch, filled, read, read_words, record, run, submit,
-    words,
+    Context, Kernel, LONG, command_buffer, device_buffer, dispatch, filled, read, read_words,
+    record, run, submit, words,
 };
 
 const STEP: (Stages, Stages) = (Stages::COMPUTE, Stages::COMPUTE);
@@ -117,8 +117,7 @@ pub(crate) fn a_reset_recording_records_anew(context: &Context<'_>) {
     let index = Kernel::Index.load(device);
     let out = words(device, &[0; 4]);
     let done = device.create_semaphore(0).unwrap();
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(device);
     for round in 1..=10_u32 {
         commands.barrier(Stages::COMPUTE, Stages::COMPUTE).unwrap();
         dispatch(&mut *commands, &index, &[&out], &[round * 100], [1, 1, 1]).unwrap();

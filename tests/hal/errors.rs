@@ -7,8 +7,8 @@ use dlhal::hal::{
 use dlhal::{DlhalStatus, Result};
 
 use super::kit::{
-    Context, Kernel, LONG, device_buffer, dispatch, host_buffer, read_words, record, run, submit,
-    whole, words,
+    Context, Kernel, LONG, command_buffer, device_buffer, dispatch, host_buffer, read_words,
+    record, run, submit, whole, words,
 };
 
 fn is<T>(outcome: Result<T>, status: DlhalStatus, words: &[&str]) {
@@ -45,8 +45,7 @@ pub(crate) fn the_budget_holds_together(context: &Context<'_>) {
 pub(crate) fn ranges_outside_their_buffers_are_refused(context: &Context<'_>) {
     let device = context.device;
     let (a, b) = (device_buffer(device, 64), device_buffer(device, 64));
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(device);
     let copy = |src_offset, dst_offset, size| CopyRegion { src_offset, dst_offset, size };
     is(commands.copy(&a, &b, &[copy(0, 0, 65)]), INVALID, &["65", "64"]);
     is(commands.copy(&a, &b, &[copy(64, 0, 1)]), INVALID, &["64"]);
@@ -72,8 +71,7 @@ pub(crate) fn dispatches_that_do_not_fit_their_kernel_are_refused(context: &Cont
     let limits = &device.properties().kernel;
     let (add3, scale) = (Kernel::Add3.load(device), Kernel::Scale.load(device));
     let a = words(device, &[1; 1024]);
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(device);
     let commands = &mut *commands;
     is(dispatch(commands, &add3, &[&a, &a], &[0], [1; 3]), INVALID, &["add3", "2", "3"]);
     is(dispatch(commands, &add3, &[&a, &a, &a], &[], [1; 3]), INVALID, &["add3", "0", "4"]);

@@ -89,13 +89,17 @@ pub(crate) fn read_words(device: &Arc<dyn Device>, buffer: &Arc<dyn Buffer>) -> 
         .collect()
 }
 
+/// A command buffer for the first queue, to be submitted any number of times.
+pub(crate) fn command_buffer(device: &Arc<dyn Device>) -> Box<dyn CommandBuffer> {
+    device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap()
+}
+
 /// Records commands for the first queue, behind a barrier against everything before.
 pub(crate) fn record(
     device: &Arc<dyn Device>,
     commands: impl FnOnce(&mut dyn CommandBuffer) -> Result<()>,
 ) -> Box<dyn CommandBuffer> {
-    let mut buffer =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut buffer = command_buffer(device);
     buffer.barrier(all(), all()).unwrap();
     commands(&mut *buffer).unwrap();
     buffer.finish().unwrap();

@@ -9,7 +9,8 @@ use dlhal::hal::{
 };
 
 use super::kit::{
-    Context, Kernel, LONG, SPIN, all, device_buffer, dispatch, record, run, submit, words,
+    Context, Kernel, LONG, SPIN, all, command_buffer, device_buffer, dispatch, record, run, submit,
+    words,
 };
 
 /// A set, or `None` on a device that refuses one because it has no timestamps.
@@ -152,8 +153,7 @@ pub(crate) fn slots_outside_their_set_are_refused(context: &Context<'_>) {
         assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");
         assert!(error.message().contains(&count.to_string()), "{error}");
     }
-    let mut commands =
-        device.create_command_buffer(&device.queues()[0], CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(device);
     let refused = |outcome: dlhal::Result<()>, part: &str| {
         let error = outcome.unwrap_err();
         assert_eq!(error.status(), DlhalStatus::InvalidArgument, "{error}");

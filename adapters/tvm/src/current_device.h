@@ -4,6 +4,8 @@
 
 #include <dlhal/dlhal.h>
 
+#include <optional>
+
 #include "status.h"
 
 namespace dlhal_tvm {
@@ -14,18 +16,16 @@ namespace dlhal_tvm {
  */
 class CurrentDevice {
    public:
-    static DLDevice get() { return {kDLVulkan, index_}; }
+    static DLDevice get() { return {kDLVulkan, index_.value_or(0)}; }
 
     static void set(DLDevice device) {
-        if (is_set_ && device.device_type == kDLVulkan && device.device_id == index_) return;
+        if (device.device_type == kDLVulkan && device.device_id == index_) return;
         check(dlhal_set_device(device));
         index_ = device.device_id;
-        is_set_ = true;
     }
 
    private:
-    static inline thread_local int index_ = 0;
-    static inline thread_local bool is_set_ = false;
+    static inline thread_local std::optional<int> index_;
 };
 
 }  // namespace dlhal_tvm
