@@ -72,6 +72,7 @@ fn vulkan_conforms_without_anything_optional() {
         "DLHAL_FORCE_NO_HOST_IMPORT",
         "DLHAL_FORCE_OWN_BUDGET",
         "DLHAL_FORCE_NO_TIMESTAMPS",
+        "DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS",
     ]);
 }
 

@@ -262,6 +262,7 @@ fn validation_is_silent_when_devices_are_created() {
         "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
         "DLHAL_FORCE_ONE_QUEUE",
         "DLHAL_FORCE_NO_TIMESTAMPS",
+        "DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS",
     ] {
         let environment = [
             ("VK_DRIVER_FILES", lavapipe()),

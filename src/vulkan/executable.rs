@@ -31,7 +31,14 @@ struct ShaderModule<'a> {
 
 impl Executable {
     pub(super) fn create(shared: &Shared, desc: &ExecutableDesc<'_>) -> Result<Self> {
-        Self::try_create(shared, desc).map_err(|error| error.within(desc.name))
+        let create = || Self::try_create(shared, desc);
+        let raw = &shared.raw;
+        let created = if raw.plan.pipelines_between_submissions {
+            raw.submissions.create_between(create)
+        } else {
+            create()
+        };
+        created.map_err(|error| error.within(desc.name))
     }
 
     /// The executable behind a HAL executable, if it is one of this device.

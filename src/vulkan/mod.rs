@@ -35,6 +35,7 @@ mod retire;
 mod semaphore;
 mod shared;
 mod snapshot;
+mod submissions;
 mod timestamps;
 mod validation;
 

@@ -34,6 +34,8 @@ pub(crate) struct Options {
     pub(crate) force_no_float_controls: bool,
     /// `DLHAL_FORCE_NO_TIMESTAMPS`
     pub(crate) force_no_timestamps: bool,
+    /// `DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS`
+    pub(crate) force_pipelines_between_submissions: bool,
 }
 
 impl Options {
@@ -69,6 +71,9 @@ impl Options {
             force_one_queue: switch("DLHAL_FORCE_ONE_QUEUE"),
             force_no_float_controls: switch("DLHAL_FORCE_NO_FLOAT_CONTROLS"),
             force_no_timestamps: switch("DLHAL_FORCE_NO_TIMESTAMPS"),
+            force_pipelines_between_submissions: switch(
+                "DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS",
+            ),
         };
         (options, complaints)
     }
@@ -92,7 +97,7 @@ mod tests {
     #[test]
     fn each_variable_sets_its_own_switch_and_no_other() {
         type Field = fn(&mut Options) -> &mut bool;
-        let switches: [(&str, Field); 12] = [
+        let switches: [(&str, Field); 13] = [
             ("DLHAL_VALIDATION", |o| &mut o.validation),
             ("DLHAL_DISABLE_IMPLICIT_LAYERS", |o| &mut o.disable_implicit_layers),
             ("DLHAL_ROBUST_BUFFER_ACCESS", |o| &mut o.robust_buffer_access),
@@ -105,6 +110,9 @@ mod tests {
             ("DLHAL_FORCE_ONE_QUEUE", |o| &mut o.force_one_queue),
             ("DLHAL_FORCE_NO_FLOAT_CONTROLS", |o| &mut o.force_no_float_controls),
             ("DLHAL_FORCE_NO_TIMESTAMPS", |o| &mut o.force_no_timestamps),
+            ("DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS", |o| {
+                &mut o.force_pipelines_between_submissions
+            }),
         ];
         for (name, field) in switches {
             let mut expected = Options::default();

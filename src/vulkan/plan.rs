@@ -4,9 +4,9 @@
 use ash::vk;
 
 pub(crate) use super::features::Features as EnabledFeatures;
-use super::memory_types;
 use super::options::Options;
 use super::snapshot::{QueueFamily, Snapshot};
+use super::{memory_types, quirks};
 use crate::hal::QueueRole;
 use crate::{Error, Result};
 
@@ -45,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) host_import_alignment: Option<u64>,
     /// Map device memory where the host can see it.
     pub(crate) map_device_memory: bool,
+    /// Create pipelines while nothing is submitted.
+    pub(crate) pipelines_between_submissions: bool,
 }
 
 /// One queue family to create queues of.
@@ -118,6 +120,8 @@ pub(crate) fn plan(snapshot: &Snapshot, options: &Options) -> Result<Plan> {
         float_controls,
         host_import_alignment,
         map_device_memory: memory.map_device,
+        pipelines_between_submissions: quirks::pipelines_between_submissions(snapshot)
+            || options.force_pipelines_between_submissions,
     })
 }
 

@@ -69,6 +69,7 @@ fn the_h200_gets_compute_queues_and_copy_engines() {
     assert_eq!(roles(&plan)[1..], [(1, 2, QueueRole::Transfer)]);
     assert!(plan.features.cooperative_matrix);
     assert!(plan.extensions.contains(&"VK_KHR_cooperative_matrix"));
+    assert!(plan.pipelines_between_submissions);
 }
 
 #[test]
@@ -357,6 +358,9 @@ fn every_fallback_can_be_forced() {
     let own = forced(|o| o.force_own_budget = true);
     assert!(!own.memory_budget && !own.extensions.contains(&"VK_EXT_memory_budget"));
     assert!(!forced(|o| o.force_unmapped_device_memory = true).map_device_memory);
+    let between = forced(|o| o.force_pipelines_between_submissions = true);
+    assert!(between.pipelines_between_submissions);
+    assert!(!planned(&lavapipe()).pipelines_between_submissions);
     assert!(forced(|o| o.robust_buffer_access = true).features.robust_buffer_access);
 }
 

@@ -1,8 +1,11 @@
-//! Drivers that are known to compute wrongly.
+//! What drivers are known to do wrongly.
 
 use ash::vk::DriverId;
 
 use super::snapshot::{DriverNames, Snapshot};
+
+/// `VkPhysicalDeviceProperties::vendorID` of its devices.
+const NVIDIA: u32 = 0x10de;
 
 /// What to know of a driver's results before trusting them; empty for most.
 ///
@@ -29,6 +32,18 @@ pub(crate) fn warnings(snapshot: &Snapshot) -> Vec<String> {
          mesa-vulkan-drivers of bookworm-backports) or choose another driver by VK_DRIVER_FILES",
         driver.name, driver.info
     )]
+}
+
+/// Whether a pipeline that is created while another thread submits may be broken.
+///
+/// Seen of NVIDIA's 580.159.04 on an H200: the first dispatch of such a pipeline never ends, and
+/// the device hangs (docs/performance.md, "A hang of the H200"). Its other versions are taken to be
+/// no better: what it costs is small.
+pub(crate) fn pipelines_between_submissions(snapshot: &Snapshot) -> bool {
+    match &snapshot.driver {
+        Some(driver) => driver.id == DriverId::NVIDIA_PROPRIETARY.as_raw(),
+        None => snapshot.vendor_id == NVIDIA,
+    }
 }
 
 /// Major and minor out of `Mesa 25.0.7-2 (LLVM 15.0.6)`.
@@ -75,6 +90,20 @@ mod tests {
     fn a_version_that_cannot_be_read_is_said_to_be_unknown() {
         let [warning] = &warnings_of("git-1234abcd")[..] else { panic!() };
         assert!(warning.contains("does not tell its version"), "{warning}");
+    }
+
+    #[test]
+    fn only_nvidias_pipelines_are_created_between_submissions() {
+        assert!(pipelines_between_submissions(&h200()));
+        assert!(!pipelines_between_submissions(&lavapipe()));
+        let mut unnamed = h200();
+        unnamed.driver = None;
+        assert!(pipelines_between_submissions(&unnamed), "by its vendor");
+        unnamed.vendor_id = 0x1002;
+        assert!(!pipelines_between_submissions(&unnamed));
+        let mut nvk = h200();
+        nvk.driver.as_mut().unwrap().id = DriverId::MESA_NVK.as_raw();
+        assert!(!pipelines_between_submissions(&nvk));
     }
 
     #[test]

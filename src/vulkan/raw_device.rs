@@ -5,11 +5,11 @@ use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 
 use ash::vk;
-use parking_lot::Mutex;
 
 use super::instance::Instance;
 use super::memory::Heaps;
 use super::plan::Plan;
+use super::submissions::Submissions;
 use super::{conv, error};
 use crate::{Error, Result};
 
@@ -31,11 +31,8 @@ pub(super) struct RawDevice {
     pub(super) push_descriptors: Option<vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR>,
     /// `vkGetMemoryHostPointerPropertiesEXT`, where planned.
     pub(super) host_pointer: Option<vk::PFN_vkGetMemoryHostPointerPropertiesEXT>,
-    /// Held while a queue of the device is submitted to. One at a time, whatever the queue: NVIDIA's
-    /// driver loses its own synchronisation otherwise, and the device hangs now and then
-    /// (<https://github.com/ggml-org/llama.cpp/pull/28830>,
-    /// <https://github.com/HansKristian-Work/vkd3d-proton/pull/1484>).
-    submitting: Mutex<()>,
+    /// Submissions to its queues.
+    pub(super) submissions: Submissions,
     /// The first failure that told that the device is lost.
     lost: OnceLock<Error>,
     /// Destroyed after the device.
@@ -72,7 +69,7 @@ impl RawDevice {
             buffer_address: None,
             push_descriptors: None,
             host_pointer: None,
-            submitting: Mutex::new(()),
+            submissions: Submissions::default(),
             lost: OnceLock::new(),
             instance: instance.clone(),
         };
@@ -103,9 +100,9 @@ impl RawDevice {
         info: vk::SubmitInfo<'_>,
         fence: vk::Fence,
     ) -> Result<()> {
-        let _alone = self.submitting.lock();
-        // SAFETY: the caller's contract.
-        unsafe { self.vk.queue_submit(queue, &[info], fence) }
+        self.submissions
+            // SAFETY: the caller's contract.
+            .submit(|| unsafe { self.vk.queue_submit(queue, &[info], fence) })
             .map_err(|result| self.failed("vkQueueSubmit", result))
     }
 

@@ -100,6 +100,7 @@ const EVERY_FALLBACK: &[&str] = &[
     "DLHAL_FORCE_UNMAPPED_DEVICE_MEMORY",
     "DLHAL_FORCE_ONE_QUEUE",
     "DLHAL_FORCE_NO_TIMESTAMPS",
+    "DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS",
 ];
 
 #[test]
@@ -145,6 +146,11 @@ fn with_one_queue() {
 #[test]
 fn without_timestamps() {
     suite_with(&["DLHAL_FORCE_NO_TIMESTAMPS"]);
+}
+
+#[test]
+fn with_pipelines_created_between_submissions() {
+    suite_with(&["DLHAL_FORCE_PIPELINES_BETWEEN_SUBMISSIONS"]);
 }
 
 #[test]
