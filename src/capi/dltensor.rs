@@ -11,6 +11,7 @@ use crate::runtime::{DeviceRef, TensorView};
 use crate::{Error, Result};
 
 /// A tensor to read from or write to.
+#[inline(always)] // as `TensorView::new`
 pub(super) fn view<'a>(tensor: *const DLTensor, name: &str) -> Result<TensorView<'a>> {
     checked(tensor, name, true)
 }
@@ -84,12 +85,13 @@ fn rank(ndim: i32) -> Result<usize> {
         .ok_or_else(|| Error::invalid(format!("ndim {ndim} is not in 0..={MAX_NDIM}")))
 }
 
+#[inline(always)]
 fn checked<'a>(tensor: *const DLTensor, name: &str, with_data: bool) -> Result<TensorView<'a>> {
     let tensor = args::reference(tensor, name)?;
     described(tensor, with_data).map_err(|error| error.within(name))
 }
 
-#[inline]
+#[inline(always)]
 fn described<'a>(tensor: &DLTensor, with_data: bool) -> Result<TensorView<'a>> {
     let ndim = rank(tensor.ndim)?;
     let shape = args::slice(tensor.shape.cast_const(), ndim, "shape")?;

@@ -148,7 +148,7 @@ pub unsafe extern "C" fn dlhal_copy_data_from_to(
     boundary(|| {
         let from = dltensor::view(from, "from")?;
         let to = dltensor::view(to, "to")?;
-        copy_tensor(&from, &to, stream)
+        copy_tensor(from, to, stream)
     })
 }
 
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn dlhal_copy_bytes(
             .map_err(|error| error.within("from"))?;
         let to = dltensor::bytes(to_device, to, to_offset, &shape)
             .map_err(|error| error.within("to"))?;
-        copy_tensor(&from, &to, stream)
+        copy_tensor(from, to, stream)
     })
 }
 
@@ -230,27 +230,32 @@ fn memory_kind(scope: Option<&str>) -> Result<MemoryKind> {
     }
 }
 
-fn copy_tensor(from: &TensorView<'_>, to: &TensorView<'_>, stream: DlhalStream) -> Result<()> {
-    let (first, last) = match (from.device.is_cpu(), to.device.is_cpu()) {
+#[inline(always)] // as `TensorView::new`
+fn copy_tensor(from: TensorView<'_>, to: TensorView<'_>, stream: DlhalStream) -> Result<()> {
+    let (mut from, mut to) = (Side { view: from, device: None }, Side { view: to, device: None });
+    let (source, target) = (from.view.device, to.view.device);
+    let (first, last) = match (source.is_cpu(), target.is_cpu()) {
         // SAFETY: the caller vouches for both tensors' memory for the length of the call.
-        (true, true) => return unsafe { copy::copy_on_host(from, to) },
-        (true, false) => (to, to),
-        (false, true) => (from, from),
-        (false, false) => (from, to),
+        (true, true) => return unsafe { copy::copy_on_host(&from.view, &to.view) },
+        (true, false) => (target, target),
+        (false, true) => (source, source),
+        (false, false) => (source, target),
     };
-    let stream = objects::stream_of(first.device, stream)
-        .or_else(|_| objects::stream_of(last.device, stream))
+    let owner_of_source = |own| Owner::of(source, own).map_err(|error| error.within("from"));
+    let owner_of_target = |own| Owner::of(target, own).map_err(|error| error.within("to"));
+    let stream = objects::stream_of(first, stream)
+        .or_else(|_| objects::stream_of(last, stream))
         .or_else(|error| {
             // A tensor on a device that does not exist is the better reason.
-            Owner::of(from, None).map_err(|error| error.within("from"))?;
-            Owner::of(to, None).map_err(|error| error.within("to"))?;
+            owner_of_source(None)?;
+            owner_of_target(None)?;
             Err(error)
         })?;
     let own = stream.device();
-    let source = Owner::of(from, Some(own)).map_err(|error| error.within("from"))?;
-    let target = Owner::of(to, Some(own)).map_err(|error| error.within("to"))?;
-    let from = Side { view: *from, device: source.device(own) };
-    let to = Side { view: *to, device: target.device(own) };
+    let (owner_of_source, owner_of_target) =
+        (owner_of_source(Some(own))?, owner_of_target(Some(own))?);
+    from.device = owner_of_source.device(own);
+    to.device = owner_of_target.device(own);
     // SAFETY: the caller vouches for the memory of a tensor on the host for the length of the call.
     unsafe { copy::copy(&from, &to, &stream) }
 }
@@ -264,13 +269,13 @@ enum Owner {
 }
 
 impl Owner {
-    fn of(tensor: &TensorView<'_>, own: Option<&Arc<Device>>) -> Result<Self> {
-        if tensor.device.is_cpu() {
+    fn of(device: DeviceRef, own: Option<&Arc<Device>>) -> Result<Self> {
+        if device.is_cpu() {
             Ok(Self::Host)
-        } else if own.is_some_and(|own| tensor.device == DeviceRef::vulkan(own.id())) {
+        } else if own.is_some_and(|own| device == DeviceRef::vulkan(own.id())) {
             Ok(Self::StreamDevice)
         } else {
-            system::borrow_device(tensor.device).map(Self::Device)
+            system::borrow_device(device).map(Self::Device)
         }
     }
 

@@ -87,7 +87,7 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
                 on_device(device, stream, &pinned, target, direction)?;
                 return device.wait(stream.mark()?, Deadline::Never);
             }
-            host_to_device(HostSide::new(source)?, device, stream, target)
+            host_to_device(device, stream, source, target)
         }
         (Some(device), None) => {
             same_device(device, stream)?;
@@ -98,7 +98,7 @@ pub unsafe fn copy(from: &Side<'_>, to: &Side<'_>, stream: &Arc<Stream>) -> Resu
                 device.wait(stream.mark()?, Deadline::Never)?;
                 return mapped::invalidate(device, pinned.address(), pinned.nbytes());
             }
-            device_to_host(device, stream, source, HostSide::new(target)?)?;
+            device_to_host(device, stream, source, target)?;
             device.check_health()
         }
         (Some(a), Some(b)) if Arc::ptr_eq(a, b) => {
@@ -157,6 +157,7 @@ struct HostSide {
 }
 
 impl HostSide {
+    #[inline(always)]
     fn new(view: &TensorView<'_>) -> Result<Self> {
         Ok(Self { base: view.address() as *mut u8, runs: Runs::new(view)? })
     }
@@ -249,6 +250,7 @@ impl<'a> DeviceSide<'a> {
         Self { device, start, span: size, first: 0, runs: Runs::packed(size) }
     }
 
+    #[inline(always)]
     fn new(device: &'a Arc<Device>, view: &TensorView<'_>) -> Result<Self> {
         let (low, high) = view.span();
         let start = view.address().wrapping_add_signed(low);
@@ -285,12 +287,12 @@ impl<'a> DeviceSide<'a> {
 }
 
 fn host_to_device(
-    mut host: HostSide,
     device: &Arc<Device>,
     stream: &Arc<Stream>,
+    source: &TensorView<'_>,
     target: &TensorView<'_>,
 ) -> Result<()> {
-    let mut side = DeviceSide::new(device, target)?;
+    let (mut host, mut side) = (HostSide::new(source)?, DeviceSide::new(device, target)?);
     let total = side.runs.left();
     if side.span <= device.mapped_up_to() {
         let wait = side.span > WORTH_A_WAIT;
@@ -424,9 +426,9 @@ fn device_to_host(
     device: &Arc<Device>,
     stream: &Arc<Stream>,
     source: &TensorView<'_>,
-    mut host: HostSide,
+    target: &TensorView<'_>,
 ) -> Result<()> {
-    let mut side = DeviceSide::new(device, source)?;
+    let (mut host, mut side) = (HostSide::new(target)?, DeviceSide::new(device, source)?);
     let total = side.runs.left();
     let direct = mapped::read(device, side.start, side.span, |bytes| {
         let _span = device.profiler().span(HostWork::Mapped(Direction::ToHost, total));
@@ -633,11 +635,10 @@ fn between_devices(
             ))
         })?;
         bounce.resize(size, 0u8);
-        let packed = |view: &TensorView<'_>, data: u64| HostSide::new(&view.compact_at(data));
         let data = bounce.as_mut_ptr() as u64;
-        device_to_host(from, &reader, source, packed(source, data)?)?;
+        device_to_host(from, &reader, source, &source.compact_at(data))?;
         from.check_health()?;
-        return host_to_device(packed(target, data)?, to, &writer, target);
+        return host_to_device(to, &writer, &target.compact_at(data), target);
     }
     let mut bounce = Vec::new();
     let total = source.nbytes();
@@ -650,10 +651,10 @@ fn between_devices(
             |view: &TensorView<'_>, data| TensorView::new(view.device, data, 0, &shape, None, BYTE);
         let host = bytes(source, bounce.as_mut_ptr() as u64)?;
         let piece = bytes(source, source.address() + done)?;
-        device_to_host(from, &reader, &piece, HostSide::new(&host)?)?;
+        device_to_host(from, &reader, &piece, &host)?;
         from.check_health()?;
         let piece = bytes(target, target.address() + done)?;
-        host_to_device(HostSide::new(&host)?, to, &writer, &piece)?;
+        host_to_device(to, &writer, &host, &piece)?;
         done += size;
     }
     Ok(())

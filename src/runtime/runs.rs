@@ -37,13 +37,13 @@ pub(crate) struct Piece {
 
 impl Runs {
     /// The walk over `size` bytes that lie side by side.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn packed(size: u64) -> Self {
         Self { dims: SmallVec::new(), run: size, taken: 0, offset: 0, left: size }
     }
 
     /// The walk over `view`'s bytes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(view: &TensorView<'_>) -> Result<Self> {
         match view.strides.filter(|_| !view.is_contiguous()) {
             Some(strides) => Self::strided(view, strides),

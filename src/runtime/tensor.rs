@@ -100,7 +100,9 @@ struct Layout {
 
 impl<'a> TensorView<'a> {
     /// Checks a description. A null `data` is taken, for prototypes; see [`Self::require_data`].
-    #[inline]
+    // Always inlined, as is what makes a part of it: a view is too large to be handed from call to
+    // call, each time in pieces of another size, which the processor cannot forward.
+    #[inline(always)]
     pub fn new(
         device: DeviceRef,
         data: u64,
@@ -186,7 +188,7 @@ impl<'a> TensorView<'a> {
 }
 
 impl Layout {
-    #[inline]
+    #[inline(always)]
     fn new(shape: &[i64], strides: Option<&[i64]>, dtype: DataType) -> Result<Self> {
         let elements = count(shape);
         let nbytes = elements.and_then(|n| packed_bytes(n, dtype)).filter(|&n| n <= MAX_BYTES);
@@ -203,6 +205,7 @@ impl Layout {
     }
 
     /// `nbytes` is at most [`MAX_BYTES`].
+    #[inline(always)]
     fn compact(elements: u64, nbytes: u64) -> Self {
         Self { elements, nbytes, is_contiguous: true, span: (0, nbytes as i64) }
     }

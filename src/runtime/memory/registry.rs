@@ -8,7 +8,7 @@ use super::allocation::Allocation;
 use super::block::{Block, PageEntry};
 use super::directory::Directory;
 use super::reserved::ReservedRange;
-use super::slab::Class;
+use super::slab::{Class, SLAB_BYTES};
 use crate::hal::{Buffer, Device, MemoryKind};
 use crate::runtime::append_only::AppendOnly;
 use crate::runtime::usage::Usage;
@@ -58,8 +58,10 @@ impl Registry {
             PageEntry::Free => None,
             PageEntry::Allocation(record) => Some(record),
             PageEntry::Slab(number) => self.slab_records(number).ok().and_then(|slab| {
-                let slot = (within / slab.class.slot_bytes()) as u32;
-                (slot < slab.class.slots()).then_some(slab.first + slot)
+                let bytes = slab.class.slot_bytes();
+                let slot = within / bytes;
+                // Not in what is left after the last whole slot.
+                ((slot + 1) * bytes <= SLAB_BYTES).then_some(slab.first + slot as u32)
             }),
         };
         record.ok_or_else(|| unknown_address(address))
