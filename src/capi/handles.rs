@@ -33,6 +33,7 @@ pub(super) fn insert<H: Handle>(object: H::Object) -> Result<*mut H> {
 }
 
 /// The object of a handle, for the length of a call.
+#[inline]
 pub(super) fn get<H: Handle>(handle: *mut H) -> Result<Held<H::Object>> {
     let (index, generation) = decode::<H>(handle)?;
     H::table().get(index, generation).ok_or_else(|| stale::<H>(handle))
@@ -135,6 +136,7 @@ impl<T: Clone> Table<T> {
         Ok((index, generation))
     }
 
+    #[inline]
     fn get(&self, index: u32, generation: u32) -> Option<Held<T>> {
         let occupant = self.slot(index)?.occupant.load();
         let found = occupant.as_ref().filter(|occupant| occupant.generation == generation)?;
@@ -159,6 +161,7 @@ impl<T: Clone> Table<T> {
         Some(found.object.clone())
     }
 
+    #[inline]
     fn slot(&self, index: u32) -> Option<&Slot<T>> {
         if index as usize >= MAX_SLOTS {
             return None;
@@ -180,19 +183,25 @@ fn encode(kind: u8, index: u32, generation: u32) -> usize {
     (top << 56 | u64::from(generation) << 32 | u64::from(index)) as usize
 }
 
+#[inline]
 fn decode<H: Handle>(handle: *mut H) -> Result<(u32, u32)> {
     let value = handle.addr() as u64;
-    if value == 0 {
-        return Err(Error::invalid(format!("the {} is null", H::NAME)));
-    }
-    let top = value >> 56;
-    if top != MARK | u64::from(H::KIND) {
-        let what = if top & 0xf0 == MARK { "a handle of another kind" } else { "no handle" };
-        return Err(Error::invalid(format!("{value:#x} is {what}; {} was expected", H::NAME)));
+    if value >> 56 != MARK | u64::from(H::KIND) {
+        return Err(foreign::<H>(value));
     }
     Ok((value as u32, (value >> 32) as u32 & MAX_GENERATION))
 }
 
+#[cold]
+fn foreign<H: Handle>(value: u64) -> Error {
+    Error::invalid(match value >> 60 << 4 {
+        _ if value == 0 => format!("the {} is null", H::NAME),
+        MARK => format!("{value:#x} is a handle of another kind; {} was expected", H::NAME),
+        _ => format!("{value:#x} is no handle; {} was expected", H::NAME),
+    })
+}
+
+#[cold]
 fn stale<H: Handle>(handle: *mut H) -> Error {
     Error::not_found(format!("the {} {:#x} is stale: it was freed", H::NAME, handle.addr()))
 }

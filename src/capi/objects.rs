@@ -95,11 +95,13 @@ pub(super) fn stream(device: &Arc<Device>, stream: DlhalStream) -> Result<Borrow
 }
 
 /// As [`stream`], of the device that C names.
+#[inline]
 pub(super) fn stream_on(device: DLDevice, stream: DlhalStream) -> Result<BorrowedStream> {
     stream_of(dltensor::device_ref(device), stream)
 }
 
 /// As [`stream`], of a device by its name.
+#[inline]
 pub(super) fn stream_of(name: DeviceRef, stream: DlhalStream) -> Result<BorrowedStream> {
     if !stream.is_null() {
         return named_stream(name, stream);
@@ -111,16 +113,24 @@ pub(super) fn stream_of(name: DeviceRef, stream: DlhalStream) -> Result<Borrowed
     Ok(BorrowedStream::Own(own))
 }
 
+#[inline]
 fn named_stream(device: DeviceRef, stream: DlhalStream) -> Result<BorrowedStream> {
     let found = handles::get(stream)?;
     check_open(found.device())?;
     let own = DeviceRef::vulkan(found.device().id());
     if own != device {
-        // A device that does not exist is the better reason.
-        system::borrow_device(device)?;
-        return Err(Error::invalid(format!("the stream belongs to {own}, {device} is meant")));
+        return Err(stream_of_another(own, device));
     }
     Ok(BorrowedStream::Named(found))
+}
+
+#[cold]
+fn stream_of_another(own: DeviceRef, meant: DeviceRef) -> Error {
+    // A device that does not exist is the better reason.
+    match system::borrow_device(meant) {
+        Ok(_) => Error::invalid(format!("the stream belongs to {own}, {meant} is meant")),
+        Err(error) => error,
+    }
 }
 
 /// An event whose device was not shut down.

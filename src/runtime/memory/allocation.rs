@@ -22,15 +22,19 @@ pub(crate) struct Allocation {
 /// What is guarded by an allocation's lock. Whoever holds it excludes every other use of the
 /// memory from being ordered, so it is held briefly, and while it is, no other lock is taken but
 /// those of further allocations, by rising number.
+///
+/// In this order a use of the memory reads the first two of the record's three cache lines.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct AllocationState {
-    /// The memory, while allocated.
-    pub(crate) live: Option<Live>,
     /// The uses of the memory, former owners' included.
     pub(crate) usage: Usage,
+    /// The memory, while allocated.
+    pub(crate) live: Option<Live>,
 }
 
-/// What is true of an allocation as long as it is one.
+/// What is true of an allocation as long as it is one. What each use looks at comes first.
+#[repr(C)]
 pub(crate) struct Live {
     /// The address of its first byte.
     pub(crate) address: u64,
@@ -42,16 +46,16 @@ pub(crate) struct Live {
     pub(crate) block: Arc<Block>,
     /// Bytes from the start of the block's buffer.
     pub(crate) offset: u64,
-    /// Where its pool finds the memory again.
-    pub(crate) place: Place,
-    /// Device memory, or host memory that the device reaches.
-    pub(crate) kind: MemoryKind,
-    /// Owners: the allocating call and every export. The memory goes when the last one lets go.
-    pub(crate) shares: u32,
     /// Imported as read-only: no copy or kernel may write to it.
     pub(crate) read_only: bool,
     /// Memory of somebody else's, used in place.
     pub(crate) imported: bool,
+    /// Device memory, or host memory that the device reaches.
+    pub(crate) kind: MemoryKind,
+    /// Owners: the allocating call and every export. The memory goes when the last one lets go.
+    pub(crate) shares: u32,
+    /// Where its pool finds the memory again.
+    pub(crate) place: Place,
     /// What must be dropped after the last use: an imported tensor.
     pub(crate) owner: Option<Box<dyn Any + Send>>,
 }
@@ -75,6 +79,13 @@ impl AllocationState {
     }
 }
 
+const _: () = {
+    let used = std::mem::offset_of!(AllocationState, live) + std::mem::offset_of!(Live, imported);
+    // The lock's word comes before the state.
+    assert!(8 + used < 128 && size_of::<Allocation>() <= 192);
+};
+
+#[cold]
 fn freed(address: u64) -> Error {
     Error::not_found(format!(
         "address {address:#x} lies in no live allocation of this device: it was freed, or lies \
