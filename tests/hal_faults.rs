@@ -177,7 +177,7 @@ fn loss() {
             dispatch(commands, &spin, &[&buffer], &[kit::SPIN, 1], [1, 1, 1])
         });
         let timestamps = device.create_timestamps(1).unwrap();
-        let mut open = device.create_command_buffer(&queue, CommandBufferUsage::Repeated).unwrap();
+        let mut open = kit::command_buffer(&device);
         Layer::get().configure(&format!("{call}:1+:-4"));
         let first = submit(&queue, &[], &[&*commands], &[(&done, 1)])
             .and_then(|()| done.wait(1, Deadline::after(LONG)))

@@ -194,11 +194,11 @@ fn decode<H: Handle>(handle: *mut H) -> Result<(u32, u32)> {
 
 #[cold]
 fn foreign<H: Handle>(value: u64) -> Error {
-    Error::invalid(match value >> 60 << 4 {
-        _ if value == 0 => format!("the {} is null", H::NAME),
-        MARK => format!("{value:#x} is a handle of another kind; {} was expected", H::NAME),
-        _ => format!("{value:#x} is no handle; {} was expected", H::NAME),
-    })
+    if value == 0 {
+        return Error::invalid(format!("the {} is null", H::NAME));
+    }
+    let what = if value >> 56 & 0xf0 == MARK { "a handle of another kind" } else { "no handle" };
+    Error::invalid(format!("{value:#x} is {what}; {} was expected", H::NAME))
 }
 
 #[cold]

@@ -241,21 +241,20 @@ fn copy_tensor(from: TensorView<'_>, to: TensorView<'_>, stream: DlhalStream) ->
         (false, true) => (source, source),
         (false, false) => (source, target),
     };
-    let owner_of_source = |own| Owner::of(source, own).map_err(|error| error.within("from"));
-    let owner_of_target = |own| Owner::of(target, own).map_err(|error| error.within("to"));
+    let owners = |own: Option<&Arc<Device>>| {
+        let source = Owner::of(source, own).map_err(|error| error.within("from"))?;
+        let target = Owner::of(target, own).map_err(|error| error.within("to"))?;
+        Ok((source, target))
+    };
     let stream = objects::stream_of(first, stream)
         .or_else(|_| objects::stream_of(last, stream))
         .or_else(|error| {
             // A tensor on a device that does not exist is the better reason.
-            owner_of_source(None)?;
-            owner_of_target(None)?;
-            Err(error)
+            owners(None).and(Err(error))
         })?;
     let own = stream.device();
-    let (owner_of_source, owner_of_target) =
-        (owner_of_source(Some(own))?, owner_of_target(Some(own))?);
-    from.device = owner_of_source.device(own);
-    to.device = owner_of_target.device(own);
+    let (source, target) = owners(Some(own))?;
+    (from.device, to.device) = (source.device(own), target.device(own));
     // SAFETY: the caller vouches for the memory of a tensor on the host for the length of the call.
     unsafe { copy::copy(&from, &to, &stream) }
 }

@@ -164,7 +164,7 @@ pub(crate) fn a_command_buffer_is_finished_once_and_then_submitted(context: &Con
     let a = device_buffer(device, 64);
     let done = device.create_semaphore(0).unwrap();
     let queue = &device.queues()[0];
-    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(device);
     let precondition = DlhalStatus::FailedPrecondition;
     is(submit(queue, &[], &[&*commands], &[(&done, 1)]), precondition, &["finished"]);
     commands.finish().unwrap();
@@ -208,7 +208,7 @@ pub(crate) fn objects_of_another_device_are_refused(context: &Context<'_>) {
     let foreign_kernel = Kernel::Index.load(&other);
     let queue = &device.queues()[0];
     let region = CopyRegion { src_offset: 0, dst_offset: 0, size: 64 };
-    let mut commands = device.create_command_buffer(queue, CommandBufferUsage::Repeated).unwrap();
+    let mut commands = command_buffer(device);
     is(commands.copy(&theirs, &ours, &[region]), INVALID, &["another device"]);
     is(commands.copy(&ours, &theirs, &[region]), INVALID, &["another device"]);
     is(commands.fill(&whole(&theirs), 0), INVALID, &["another device"]);

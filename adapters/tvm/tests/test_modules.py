@@ -55,21 +55,26 @@ def test_scalars_of_launches_in_flight_are_kept_apart(dev, rng):
         np.testing.assert_allclose(output.numpy(), want, rtol=1e-5)
 
 
-@exported
-@pytest.mark.parametrize(
-    "name, dtype, shape",
-    [("mlp_f32", "float32", (64, 256)), ("attention_f16", "float16", (1, 64, 256))],
-)
-def test_exported_models(dev, rng, name, dtype, shape):
+MODELS = [("mlp_f32", "float32", (64, 256)), ("attention_f16", "float16", (1, 64, 256))]
+
+
+def model(name, dev, rng):
+    """What an exported model makes of an input, with parameters of its own."""
     machine = VirtualMachine(rt.load_module(str(DATA / f"{name}.so")), dev)
     parameters = [
         rt.tensor((rng.standard_normal(p["shape"]) * 0.05).astype(p["dtype"]), dev)
         for p in json.loads((DATA / f"{name}.params.json").read_text())
     ]
+    return lambda x: machine["forward"](rt.tensor(x, dev), *parameters).numpy()
+
+
+@exported
+@pytest.mark.parametrize("name, dtype, shape", MODELS)
+def test_exported_models(dev, rng, name, dtype, shape):
+    forward = model(name, dev, rng)
     first = None
     for _ in range(20):
-        x = rt.tensor((np.ones(shape) * 0.5).astype(dtype), dev)
-        y = machine["forward"](x, *parameters).numpy().astype("float64")
+        y = forward((np.ones(shape) * 0.5).astype(dtype)).astype("float64")
         assert np.isfinite(y).all()
         first = y if first is None else first
         np.testing.assert_array_equal(y, first)
@@ -77,27 +82,23 @@ def test_exported_models(dev, rng, name, dtype, shape):
         np.testing.assert_allclose(y.sum(-1), 1, rtol=1e-4)
 
 
-# As test_exported_models, once: kernels are compiled between the launches of a first run, after
-# launches that the device is still at work on.
-FIRST_RUNS = """
-import json, sys
-from pathlib import Path
+# Kernels are compiled between the launches of a first run, after launches that the device is still
+# at work on.
+FIRST_RUNS = f"""
+import sys
+sys.path.insert(0, {str(DATA.parent)!r})
 import numpy as np, tvm, tvm.runtime as rt
-from tvm.runtime.vm import VirtualMachine
+from test_modules import DATA, MODELS, model
 
-data, dev = Path(sys.argv[1]), tvm.vulkan(0)
-load = lambda name: rt.load_module(str(data / f"{name}.so"))
-add, ones = load("add_f32")["main"], rt.tensor(np.ones(1024, "float32"), dev)
-total = rt.tensor(np.zeros(1024, "float32"), dev)
+dev, rng = tvm.vulkan(0), np.random.default_rng(7)
+add = rt.load_module(str(DATA / "add_f32.so"))["main"]
+ones, total = (rt.tensor(np.full(1024, n, "float32"), dev) for n in (1, 0))
 for _ in range(2000):
     add(total, ones, total)
-for name, dtype, shape in ("mlp_f32", "float32", (64, 256)), ("attention_f16", "float16", (1, 64, 256)):
-    machine = VirtualMachine(load(name), dev)
-    shapes = json.loads((data / f"{name}.params.json").read_text())
-    parameters = [rt.tensor(np.full(p["shape"], 0.01, p["dtype"]), dev) for p in shapes]
-    forward = lambda: machine["forward"](rt.tensor(np.full(shape, 0.5, dtype), dev), *parameters).numpy()
-    first = forward()
-    assert np.isfinite(first).all() and (first == forward()).all(), name
+for name, dtype, shape in MODELS:
+    forward, x = model(name, dev, rng), np.full(shape, 0.5, dtype)
+    first = forward(x)
+    assert np.isfinite(first).all() and (first == forward(x)).all(), name
 assert (total.numpy() == 2000).all()
 print("right")
 """
@@ -108,7 +109,7 @@ def test_first_runs_in_fresh_processes():
     """The long form is for hardware: one process in nine hung with NVIDIA's driver before pipelines
     were created between submissions."""
     for _ in range(100 if os.environ.get("DLHAL_TEST_SOAK") else 2):
-        assert run_python(FIRST_RUNS, args=[DATA]) == "right\n"
+        assert run_python(FIRST_RUNS) == "right\n"
 
 
 def launch_saxpy(module, dev, rng, convert):

@@ -8,7 +8,7 @@ use super::allocation::Allocation;
 use super::block::{Block, PageEntry};
 use super::directory::Directory;
 use super::reserved::ReservedRange;
-use super::slab::{Class, SLAB_BYTES};
+use super::slab::Class;
 use crate::hal::{Buffer, Device, MemoryKind};
 use crate::runtime::append_only::AppendOnly;
 use crate::runtime::usage::Usage;
@@ -57,12 +57,10 @@ impl Registry {
         let record = match entry {
             PageEntry::Free => None,
             PageEntry::Allocation(record) => Some(record),
-            PageEntry::Slab(number) => self.slab_records(number).ok().and_then(|slab| {
-                let bytes = slab.class.slot_bytes();
-                let slot = within / bytes;
-                // Not in what is left after the last whole slot.
-                ((slot + 1) * bytes <= SLAB_BYTES).then_some(slab.first + slot as u32)
-            }),
+            PageEntry::Slab(number) => self
+                .slab_records(number)
+                .ok()
+                .and_then(|slab| slab.class.slot_at(within).map(|slot| slab.first + slot)),
         };
         record.ok_or_else(|| unknown_address(address))
     }

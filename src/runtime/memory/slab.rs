@@ -42,6 +42,14 @@ impl Class {
     pub(crate) fn slots(self) -> u32 {
         (SLAB_BYTES / self.slot_bytes()) as u32
     }
+
+    /// The slot that `offset`, which lies in the slab, lies in; `None` past the last one.
+    pub(crate) fn slot_at(self, offset: u64) -> Option<u32> {
+        let bytes = self.slot_bytes();
+        let slot = offset / bytes;
+        // One division is all that this may cost: it is on the way of every launch and copy.
+        ((slot + 1) * bytes <= SLAB_BYTES).then_some(slot as u32)
+    }
 }
 
 #[cfg(test)]
@@ -57,6 +65,16 @@ mod tests {
             assert!(slot <= allowed.next_multiple_of(GRANULE), "{size} bytes in a slot of {slot}");
         }
         assert_eq!(Class::for_request(LARGEST_SLOT + 1, 1), None);
+    }
+
+    #[test]
+    fn every_byte_of_a_slab_lies_in_its_slot_or_past_the_last() {
+        for class in (0..CLASSES as u8).map(Class) {
+            for offset in 0..SLAB_BYTES {
+                let slot = (offset / class.slot_bytes()) as u32;
+                assert_eq!(class.slot_at(offset), (slot < class.slots()).then_some(slot));
+            }
+        }
     }
 
     #[test]
