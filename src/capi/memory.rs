@@ -8,7 +8,7 @@ use dlpark::ffi::{DLDataType, DLDevice, DLTensor};
 use super::args::{self, Out, SizedOut};
 use super::boundary::boundary;
 use super::dltensor;
-use super::objects;
+use super::objects::{self, BorrowedStream};
 use super::types::{DlhalAddressInfo, DlhalStream};
 use crate::hal::MemoryKind;
 use crate::runtime::copy::{self, Side};
@@ -234,29 +234,42 @@ fn memory_kind(scope: Option<&str>) -> Result<MemoryKind> {
 fn copy_tensor(from: TensorView<'_>, to: TensorView<'_>, stream: DlhalStream) -> Result<()> {
     let (mut from, mut to) = (Side { view: from, device: None }, Side { view: to, device: None });
     let (source, target) = (from.view.device, to.view.device);
-    let (first, last) = match (source.is_cpu(), target.is_cpu()) {
+    if source.is_cpu() && target.is_cpu() {
         // SAFETY: the caller vouches for both tensors' memory for the length of the call.
-        (true, true) => return unsafe { copy::copy_on_host(&from.view, &to.view) },
-        (true, false) => (target, target),
-        (false, true) => (source, source),
-        (false, false) => (source, target),
-    };
-    let owners = |own: Option<&Arc<Device>>| {
-        let source = Owner::of(source, own).map_err(|error| error.within("from"))?;
-        let target = Owner::of(target, own).map_err(|error| error.within("to"))?;
-        Ok((source, target))
-    };
+        return unsafe { copy::copy_on_host(&from.view, &to.view) };
+    }
+    let first = if source.is_cpu() { target } else { source };
     let stream = objects::stream_of(first, stream)
-        .or_else(|_| objects::stream_of(last, stream))
-        .or_else(|error| {
-            // A tensor on a device that does not exist is the better reason.
-            owners(None).and(Err(error))
-        })?;
+        .or_else(|_| stream_of_the_other(source, target, stream))?;
     let own = stream.device();
-    let (source, target) = owners(Some(own))?;
+    let (source, target) = owners(source, target, Some(own))?;
     (from.device, to.device) = (source.device(own), target.device(own));
     // SAFETY: the caller vouches for the memory of a tensor on the host for the length of the call.
     unsafe { copy::copy(&from, &to, &stream) }
+}
+
+/// The stream of a copy if it is not the first device's.
+#[cold]
+fn stream_of_the_other(
+    source: DeviceRef,
+    target: DeviceRef,
+    stream: DlhalStream,
+) -> Result<BorrowedStream> {
+    let last = if target.is_cpu() { source } else { target };
+    objects::stream_of(last, stream).or_else(|error| {
+        // A tensor on a device that does not exist is the better reason.
+        owners(source, target, None).and(Err(error))
+    })
+}
+
+fn owners(
+    source: DeviceRef,
+    target: DeviceRef,
+    own: Option<&Arc<Device>>,
+) -> Result<(Owner, Owner)> {
+    let source = Owner::of(source, own).map_err(|error| error.within("from"))?;
+    let target = Owner::of(target, own).map_err(|error| error.within("to"))?;
+    Ok((source, target))
 }
 
 /// Whose memory one side of a copy is.
