@@ -218,7 +218,7 @@ impl Device {
     /// there is none.
     pub(crate) fn drop_after_uses(self: &Arc<Self>, address: u64, owner: Box<dyn Any + Send>) {
         let points = match self.memory.find(address) {
-            Ok(allocation) => allocation.lock().usage.all().map(|access| access.point).collect(),
+            Ok(allocation) => allocation.lock().usage.points(),
             Err(_) => Vec::new(),
         };
         self.deferred.push(Disowned { owner, points, block: None });

@@ -105,7 +105,7 @@ fn access(
             return Ok(false);
         };
         let passed = |access: &Access| device.timelines().has_passed(access.point);
-        if state.usage.before(how.writes).all(|access| passed(&access)) {
+        if state.usage.before(how.writes).iter().all(passed) {
             let offset = live.offset + skip;
             let host = mapping.ptr.as_ptr().wrapping_add(offset as usize);
             let range = Range { host, offset, coherent: mapping.coherent };
@@ -114,8 +114,13 @@ fn access(
         if !how.wait {
             return Ok(false);
         }
-        let before: SmallVec<[Access; 4]> =
-            state.usage.before(how.writes).filter(|access| !passed(access)).collect();
+        let before: SmallVec<[Access; 4]> = state
+            .usage
+            .before(how.writes)
+            .iter()
+            .filter(|access| !passed(access))
+            .copied()
+            .collect();
         drop(state);
         for Access { point, .. } in before {
             device.flush_timeline_up_to(point)?;

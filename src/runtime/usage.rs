@@ -1,7 +1,9 @@
 //! What is remembered of an allocation's uses: its last writer and the readers since, as points on
 //! timelines. From it follows what a new use must wait for.
 
-use super::timeline::{Point, TimelineId};
+use smallvec::SmallVec;
+
+use super::timeline::Point;
 
 /// One use of an allocation by a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,60 +18,68 @@ pub(crate) struct Access {
 /// The uses of an allocation that later uses may have to wait for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
-    writer: Option<Access>,
-    /// At most one per timeline, the latest.
-    readers: Vec<Access>,
+    /// The last writer, if there is one; then readers since, at most one per timeline, the latest.
+    accesses: SmallVec<[Access; 2]>,
+    has_writer: bool,
 }
 
 impl Usage {
     /// Enters a use.
+    #[inline]
     pub(crate) fn record(&mut self, access: Access, writes: bool) {
         if writes {
-            self.readers.clear();
-            self.writer = Some(access);
+            self.accesses.clear();
+            self.accesses.push(access);
+            self.has_writer = true;
         } else {
-            enter_latest(&mut self.readers, access);
+            self.enter_reader(access);
         }
     }
 
     /// The uses that a new use must come after.
-    pub(crate) fn before(&self, writes: bool) -> impl Iterator<Item = Access> + '_ {
-        let readers = if writes { self.readers.as_slice() } else { &[] };
-        self.writer.iter().chain(readers).copied()
+    #[inline]
+    pub(crate) fn before(&self, writes: bool) -> &[Access] {
+        if writes { &self.accesses } else { &self.accesses[..self.writers()] }
     }
 
-    /// Every use remembered.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Access> + '_ {
-        self.before(true)
+    /// When every use remembered is over.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        self.accesses.iter().map(|access| access.point).collect()
     }
 
     /// Adds the uses of other memory that joins this: whoever uses the whole comes after both.
     pub(crate) fn merge(&mut self, other: &Usage) {
-        for access in other.all() {
+        let own = std::mem::take(self);
+        for &access in own.accesses.iter().chain(&other.accesses) {
             // As readers: a write to the joined memory waits for them, and a read before any write
             // reads undefined contents.
-            enter_latest(&mut self.readers, access);
-        }
-        if let Some(writer) = self.writer.take() {
-            enter_latest(&mut self.readers, writer);
+            self.enter_reader(access);
         }
     }
-}
 
-/// Enters an access unless a later one of the same timeline is there.
-fn enter_latest(accesses: &mut Vec<Access>, access: Access) {
-    let same = |timeline: TimelineId| move |other: &&mut Access| other.point.timeline == timeline;
-    let age = |access: &Access| (access.point.value, access.sequence);
-    match accesses.iter_mut().find(same(access.point.timeline)) {
-        Some(other) if age(other) < age(&access) => *other = access,
-        Some(_) => {}
-        None => accesses.push(access),
+    /// Enters a reader unless a later one of the same timeline is there.
+    #[inline]
+    fn enter_reader(&mut self, access: Access) {
+        let age = |access: &Access| (access.point.value, access.sequence);
+        let writers = self.writers();
+        let mut readers = self.accesses[writers..].iter_mut();
+        match readers.find(|reader| reader.point.timeline == access.point.timeline) {
+            Some(other) if age(other) < age(&access) => *other = access,
+            Some(_) => {}
+            None => self.accesses.push(access),
+        }
+    }
+
+    /// How many of the accesses are writers.
+    fn writers(&self) -> usize {
+        usize::from(self.has_writer)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::timeline::TimelineId;
 
     fn access(timeline: TimelineId, sequence: u64) -> Access {
         Access { point: Point { timeline, value: sequence }, sequence }
@@ -80,7 +90,7 @@ mod tests {
         let mut usage = Usage::default();
         usage.record(access(0, 1), true);
         usage.record(access(1, 2), false);
-        assert_eq!(usage.before(false).collect::<Vec<_>>(), [access(0, 1)]);
+        assert_eq!(usage.before(false), [access(0, 1)]);
     }
 
     #[test]
@@ -90,8 +100,7 @@ mod tests {
         usage.record(access(1, 2), false);
         usage.record(access(2, 3), false);
         usage.record(access(1, 4), false);
-        let before: Vec<_> = usage.before(true).collect();
-        assert_eq!(before, [access(0, 1), access(1, 4), access(2, 3)]);
+        assert_eq!(usage.before(true), [access(0, 1), access(1, 4), access(2, 3)]);
     }
 
     #[test]
@@ -99,7 +108,7 @@ mod tests {
         let mut usage = Usage::default();
         usage.record(access(1, 2), false);
         usage.record(access(0, 3), true);
-        assert_eq!(usage.all().collect::<Vec<_>>(), [access(0, 3)]);
+        assert_eq!(usage.before(true), [access(0, 3)]);
     }
 
     #[test]
@@ -110,7 +119,7 @@ mod tests {
         right.record(access(1, 5), true);
         right.record(access(0, 6), false);
         left.merge(&right);
-        let mut before: Vec<_> = left.before(true).collect();
+        let mut before = left.before(true).to_vec();
         before.sort_by_key(|a| a.point.timeline);
         assert_eq!(before, [access(0, 6), access(1, 5)]);
     }

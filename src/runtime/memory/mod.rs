@@ -89,10 +89,6 @@ pub(crate) struct Disowned {
     pub(crate) block: Option<Arc<Block>>,
 }
 
-fn points_of(usage: &Usage, wanted: bool) -> Vec<Point> {
-    usage.all().filter(|_| wanted).map(|access| access.point).collect()
-}
-
 impl Memory {
     pub(crate) fn new(device: &Arc<dyn Device>) -> Result<Self> {
         let registry = Arc::new(Registry::new(device.as_ref())?);
@@ -175,13 +171,14 @@ impl Memory {
         let arena = self.arena(live.kind);
         if !live.imported {
             let owner = live.owner.take();
-            let points = points_of(&usage, owner.is_some());
+            let disowned =
+                owner.map(|owner| Disowned { owner, points: usage.points(), block: None });
             arena.give_back(live, record, usage);
-            return Ok(owner.map(|owner| Disowned { owner, points, block: None }));
+            return Ok(disowned);
         }
         arena.disown(&live, record);
         let owner = live.owner.take().unwrap_or(Box::new(()));
-        Ok(Some(Disowned { owner, points: points_of(&usage, true), block: Some(live.block) }))
+        Ok(Some(Disowned { owner, points: usage.points(), block: Some(live.block) }))
     }
 
     /// Gives unused blocks back to the driver; how many bytes.
