@@ -26,11 +26,7 @@ impl Arguments {
     /// Those of `function` before they are set, by [`Self::set_all`].
     #[inline]
     pub(crate) fn unset(function: &Function) -> Self {
-        const INLINE: usize = 128;
-        let scalars = match function.info().scalars.size() as usize {
-            size @ ..=INLINE => SmallVec::from_buf_and_len([0; INLINE], size),
-            size => SmallVec::from_elem(0, size),
-        };
+        let scalars = SmallVec::from_elem(0, function.info().scalars.size() as usize);
         let uses = SmallVec::from_slice(function.buffers());
         Self { scalars, uses, grid: [1; 3], groups: [1; 3] }
     }
@@ -41,14 +37,16 @@ impl Arguments {
     pub(crate) fn set_all(
         &mut self,
         function: &Function,
-        values: impl ExactSizeIterator<Item = Result<Value>>,
+        mut values: impl ExactSizeIterator<Item = Result<Value>>,
         limits: &KernelLimits,
     ) -> Result<()> {
         function.check_arg_count(values.len())?;
-        for (index, (arg, value)) in function.launch_args().iter().zip(values).enumerate() {
+        // Not zipped: the pairs would go through memory.
+        for (index, arg) in function.launch_args().iter().enumerate() {
+            let Some(value) = values.next() else { break };
             value
-                .and_then(|value| self.store(function, *arg, value, limits))
-                .map_err(|error| error.within(format_args!("argument {index}")))?;
+                .and_then(|value| self.store(function, arg, value, limits))
+                .map_err(|error| in_argument(index, error))?;
         }
         self.fold(function, limits)
     }
@@ -66,8 +64,8 @@ impl Arguments {
             .launch_args()
             .get(index)
             .ok_or_else(|| Error::invalid("the launch has no such argument"))
-            .and_then(|arg| self.store(function, *arg, value, limits))
-            .map_err(|error| error.within(format_args!("argument {index}")))?;
+            .and_then(|arg| self.store(function, arg, value, limits))
+            .map_err(|error| in_argument(index, error))?;
         self.fold(function, limits).inspect_err(|_| self.grid = before)
     }
 
@@ -81,11 +79,11 @@ impl Arguments {
     fn store(
         &mut self,
         function: &Function,
-        arg: LaunchArg,
+        arg: &LaunchArg,
         value: Value,
         limits: &KernelLimits,
     ) -> Result<()> {
-        match arg {
+        match *arg {
             LaunchArg::Buffer(place) => {
                 let Value::Address(address) = value else { return Err(no_buffer(value)) };
                 self.uses[place].address = address;
@@ -152,6 +150,11 @@ fn folded([x, y, z]: [u32; 3], limits: [u32; 3]) -> Result<[u32; 3]> {
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];
+
+#[cold]
+fn in_argument(index: usize, error: Error) -> Error {
+    error.within(format_args!("argument {index}"))
+}
 
 #[cold]
 fn no_buffer(given: Value) -> Error {

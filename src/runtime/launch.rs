@@ -113,13 +113,9 @@ impl Call<'_> {
 
     fn record(&self, stream: &Arc<Stream>) -> Result<()> {
         let uses = &self.arguments.uses;
-        if let Some(null) = uses.iter().find(|used| used.address == 0) {
-            let error = Error::invalid("the buffer is null, and the grid is not empty");
-            return Err(null.tell(error));
-        }
-        // Blocks start where both address and offset are aligned, so this settles most launches.
         let alignment = self.device.properties().kernel.storage_buffer_alignment;
-        if uses.iter().fold(0, |bits, used| bits | used.address) & (alignment - 1) == 0 {
+        // Blocks start where both address and offset are aligned, so this settles most launches.
+        if uses.iter().all(|used| used.address != 0 && used.address & (alignment - 1) == 0) {
             return self.record_with(stream, uses);
         }
         match self.misaligned(uses, alignment)? {
@@ -177,9 +173,13 @@ impl Call<'_> {
         self.device.memory().find(used.address).map_err(|error| used.tell(error))
     }
 
-    /// The buffers whose offset the device cannot bind.
+    /// The buffers whose offset the device cannot bind. None of them may be null.
     #[cold]
     fn misaligned(&self, uses: &[Use], alignment: u64) -> Result<SmallVec<[usize; 2]>> {
+        if let Some(null) = uses.iter().find(|used| used.address == 0) {
+            let error = Error::invalid("the buffer is null, and the grid is not empty");
+            return Err(null.tell(error));
+        }
         let mut misaligned = SmallVec::new();
         for (index, used) in uses.iter().enumerate() {
             if used.address & (alignment - 1) == 0 {

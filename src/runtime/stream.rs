@@ -741,10 +741,10 @@ fn hold<'a>(
         let number = recent.find(used.address, memory).map_err(|error| used.tell(error))?;
         numbered.push((number, index));
     }
-    if !numbered.is_sorted() {
-        numbered.sort_unstable();
+    if !numbered.is_sorted_by_key(|&(number, _)| number) {
+        numbered.sort_unstable_by_key(|&(number, _)| number);
     }
-    held.places.resize(uses.len(), 0);
+    held.places = SmallVec::from_elem(0, uses.len());
     let mut last = None;
     for &(number, index) in &numbered {
         if last != Some(number) {

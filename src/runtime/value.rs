@@ -44,15 +44,16 @@ impl Value {
     ///
     /// Integers and truth values must be exact; floats are rounded to nearest, and refused where
     /// a finite one would become infinite.
+    #[inline]
     pub(crate) fn store(
         self,
         dtype: DataType,
         shader: ScalarType,
         target: &mut [u8],
     ) -> Result<()> {
-        let bits = match shader.kind {
-            ScalarKind::Int | ScalarKind::Uint => self.as_integer(dtype, shader)?,
-            ScalarKind::Float => self.as_float(shader.bits)?,
+        let bits = match self.as_common(dtype, shader) {
+            Some(bits) => bits,
+            None => self.convert(dtype, shader)?,
         };
         let bytes = bits.to_le_bytes();
         match target.len() {
@@ -64,6 +65,30 @@ impl Value {
             }
         }
         Ok(())
+    }
+
+    /// What [`Self::convert`] gives for most arguments: a small number where the shader reads 32
+    /// bits or more, and a float of 32 bits.
+    #[inline]
+    fn as_common(self, dtype: DataType, shader: ScalarType) -> Option<u64> {
+        match (self, shader.kind) {
+            (Self::Int(value @ 0..=0x7fff_ffff), ScalarKind::Int | ScalarKind::Uint) => {
+                (dtype.bits >= 32 && shader.bits >= 32).then_some(value as u64)
+            }
+            (Self::Float(value), ScalarKind::Float) => {
+                let rounded = value as f32;
+                (shader.bits == 32 && rounded.is_finite()).then(|| rounded.to_bits().into())
+            }
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn convert(self, dtype: DataType, shader: ScalarType) -> Result<u64> {
+        match shader.kind {
+            ScalarKind::Int | ScalarKind::Uint => self.as_integer(dtype, shader),
+            ScalarKind::Float => self.as_float(shader.bits),
+        }
     }
 
     fn as_bool(self) -> Result<bool> {
@@ -78,13 +103,6 @@ impl Value {
     fn as_integer(self, dtype: DataType, shader: ScalarType) -> Result<u64> {
         if dtype.is_bool() {
             return self.as_bool().map(u64::from);
-        }
-        // Most arguments are small and fit whatever has 32 bits.
-        if let Self::Int(value @ 0..=0x7fff_ffff) = self
-            && dtype.bits >= 32
-            && shader.bits >= 32
-        {
-            return Ok(value as u64);
         }
         let value = match self {
             Self::Bool(value) => i128::from(value),
