@@ -69,6 +69,7 @@ fn every_selected_operation_is_measured_beside_its_limit_and_drawn() {
         "host to device 4 KiB, idle tensor",
         "10,000 dependent launches, each",
         "10,000 independent launches, each",
+        "96 dependent launches and synchronise",
         "one launch and synchronise",
     ];
     let mut arguments = vec!["--quick", "--json", &json, "--svg", &svg, "--only", "in flight"];

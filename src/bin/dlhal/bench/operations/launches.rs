@@ -1,4 +1,7 @@
-//! Launches: in rows that depend on each other or do not, and one alone.
+//! Launches: in rows that depend on each other or do not, as many as a small model makes, and one
+//! alone.
+
+use std::ops::Range;
 
 use dlhal::{Error, Result};
 
@@ -8,10 +11,15 @@ use crate::bench::context::Context;
 use crate::bench::kernels::{self, ADD, ADD_ARRAY, ADD_BYTES, FLOATS, OUTPUTS};
 use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds};
-use crate::bench::raw::{Buffer, Commands, KernelDesc, Kind, Lane, Scope, Waiting};
+use crate::bench::raw::{Buffer, Commands, Kernel, KernelDesc, Kind, Lane, Scope, Set, Waiting};
 
 /// Launches of a row.
 const LAUNCHES: usize = 10_000;
+/// Launches of a burst.
+const BURST: usize = 96;
+/// A burst in pieces, of which the device runs one while the next is recorded.
+const PIECES: [usize; 4] = [8, 16, 32, 40];
+const _: () = assert!(PIECES[0] + PIECES[1] + PIECES[2] + PIECES[3] == BURST);
 
 /// Whether each launch of a row reads what the one before has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +45,15 @@ pub(super) fn operations() -> Vec<Operation> {
     let rows = rows.map(|(name, row, call)| {
         Operation::new("launches", name, move |context| measure_row(context, row, call))
     });
-    let one = Operation::new("waits", "one launch and synchronise", measure_one);
-    rows.into_iter().chain([one]).collect()
+    let waits = [
+        Operation::new(
+            "waits",
+            format!("{BURST} dependent launches and synchronise"),
+            measure_burst,
+        ),
+        Operation::new("waits", "one launch and synchronise", measure_one),
+    ];
+    rows.into_iter().chain(waits).collect()
 }
 
 /// Two inputs and the outputs that launches write in turn; one output for a dependent row, where it
@@ -92,11 +107,27 @@ fn measure_row(context: &Context, row: Row, call: Call) -> Result<Outcome> {
     };
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
-    let fixed = scope().and_then(|scope| by_hand(context, scope, row, false));
-    let pushed = scope().and_then(|scope| by_hand(context, scope, row, true));
+    let by_hand = |descriptors| {
+        let scope = scope()?;
+        let hand = ByHand::new(scope, row, descriptors)?;
+        let (commands, waiting) = (scope.commands(Lane::Main)?, context.waiting());
+        Ok(move || {
+            let all = seconds(|| {
+                commands.record(|commands| hand.record(commands, 0..count))?;
+                commands.run(waiting)
+            });
+            all.map(|all| all / count as f64)
+        })
+    };
     let finish = Race::new(ours)
-        .against(format!("{}, the same descriptors throughout", row.barriers()), fixed)
-        .against(format!("{}, 3 descriptors pushed each time", row.barriers()), pushed)
+        .against(
+            format!("{}, the same descriptors throughout", row.barriers()),
+            by_hand(Descriptors::Fixed),
+        )
+        .against(
+            format!("{}, 3 descriptors pushed each time", row.barriers()),
+            by_hand(Descriptors::Pushed),
+        )
         .run(context.rounds(10))?;
     let most = if row == Row::Dependent { 1.15 } else { 1.3 };
     let target = Target::hardware(&[Bound::MostOfLimit(most)]);
@@ -121,62 +152,129 @@ impl Row {
     }
 }
 
-/// Recording, submitting and awaiting as many dispatches; seconds for each.
-fn by_hand<'s>(
-    context: &Context,
-    scope: &'s Scope<'_>,
+/// How a dispatch by hand finds its buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Descriptors {
+    Fixed,
+    Pushed,
+}
+
+/// A row's dispatches by hand.
+struct ByHand<'s> {
     row: Row,
-    pushed: bool,
-) -> Result<impl FnMut() -> Result<f64> + 's> {
-    let (count, waiting) = (context.count(LAUNCHES), context.waiting());
-    let buffer = || scope.buffer(ADD_BYTES as u64, Kind::Device);
-    let (a, b) = (buffer()?, buffer()?);
-    let outputs: Vec<Buffer<'_>> =
-        (0..row.between_barriers()).map(|_| buffer()).collect::<Result<_>>()?;
-    let first = if row == Row::Dependent { &outputs[0] } else { &a };
-    let kernel = scope.kernel(&match (row, pushed) {
-        (Row::Independent, false) => {
-            KernelDesc { spirv: ADD_ARRAY, bindings: &[1, 1, OUTPUTS as u32], constants: 8, pushed }
+    a: Buffer<'s>,
+    b: Buffer<'s>,
+    outputs: Vec<Buffer<'s>>,
+    kernel: Kernel<'s>,
+    /// `None` where descriptors are pushed.
+    set: Option<Set<'s>>,
+}
+
+impl<'s> ByHand<'s> {
+    fn new(scope: &'s Scope<'_>, row: Row, descriptors: Descriptors) -> Result<Self> {
+        let pushed = descriptors == Descriptors::Pushed;
+        let buffer = || scope.buffer(ADD_BYTES as u64, Kind::Device);
+        let (a, b) = (buffer()?, buffer()?);
+        let outputs: Vec<_> =
+            (0..row.between_barriers()).map(|_| buffer()).collect::<Result<_>>()?;
+        let array = [1, 1, OUTPUTS as u32];
+        let kernel = scope.kernel(&match (row, descriptors) {
+            (Row::Independent, Descriptors::Fixed) => {
+                KernelDesc { spirv: ADD_ARRAY, bindings: &array, constants: 8, pushed }
+            }
+            _ => KernelDesc { spirv: ADD, bindings: &[1; 3], constants: 4, pushed },
+        })?;
+        let mut hand = Self { row, a, b, outputs, kernel, set: None };
+        if !pushed {
+            let all: Vec<_> = [hand.first(), &hand.b].into_iter().chain(&hand.outputs).collect();
+            hand.set = Some(scope.set(&hand.kernel, &all)?);
         }
-        _ => KernelDesc { spirv: ADD, bindings: &[1; 3], constants: 4, pushed },
-    })?;
-    let set = if pushed {
-        None
-    } else {
-        let all: Vec<_> = [first, &b].into_iter().chain(&outputs).collect();
-        Some(scope.set(&kernel, &all)?)
+        Ok(hand)
+    }
+
+    /// The first input, which a dependent dispatch writes as well.
+    fn first(&self) -> &Buffer<'s> {
+        if self.row == Row::Dependent { &self.outputs[0] } else { &self.a }
+    }
+
+    /// Records the dispatches of `turns`.
+    fn record(&self, commands: &Commands<'s>, turns: Range<usize>) {
+        commands.bind(&self.kernel);
+        if let Some(set) = &self.set {
+            commands.bind_set(&self.kernel, set);
+        }
+        for turn in turns {
+            let which = turn % self.outputs.len();
+            if self.set.is_none() {
+                let buffers = [self.first(), &self.b, &self.outputs[which]];
+                commands.push_buffers(&self.kernel, buffers);
+            }
+            match (self.row, &self.set) {
+                (Row::Independent, Some(_)) => {
+                    commands.constants(&self.kernel, [FLOATS, which as u32]);
+                }
+                _ => commands.constants(&self.kernel, [FLOATS]),
+            }
+            commands.dispatch(1);
+            if which + 1 == self.outputs.len() {
+                commands.kernel_barrier();
+            }
+        }
+    }
+}
+
+/// What a small model is to a device: launches that each read what the one before has written, and
+/// somebody who waits for the last.
+fn measure_burst(context: &Context) -> Result<Outcome> {
+    let api = &context.api;
+    let stream = api.stream()?;
+    let function = kernels::add_module(api)?.function("add")?;
+    let tensors = Tensors::new(api, Row::Dependent)?;
+    let args = tensors.args(Row::Dependent);
+    let ours = || {
+        seconds(|| {
+            for _ in 0..BURST {
+                api.launch(&function, &args[0], &stream)?;
+            }
+            stream.sync()
+        })
     };
-    let commands = scope.commands(Lane::Main)?;
-    Ok(move || {
-        let first = if row == Row::Dependent { &outputs[0] } else { &a };
-        let record = |commands: &Commands<'s>| {
-            commands.bind(&kernel);
-            if let Some(set) = &set {
-                commands.bind_set(&kernel, set);
-            }
-            for turn in 0..count {
-                let which = turn % outputs.len();
-                if pushed {
-                    commands.push_buffers(&kernel, [first, &b, &outputs[which]]);
-                }
-                match (row, pushed) {
-                    (Row::Independent, false) => {
-                        commands.constants(&kernel, [FLOATS, which as u32]);
-                    }
-                    _ => commands.constants(&kernel, [FLOATS]),
-                }
-                commands.dispatch(1);
-                if which + 1 == outputs.len() {
-                    commands.kernel_barrier();
-                }
-            }
+    let scope = context.raw().map(Scope::new);
+    let scope = || scope.as_ref().map_err(Error::clone);
+    let waiting = context.waiting();
+    let in_pieces = |pieces: &[usize]| {
+        let scope = scope()?;
+        let hand = ByHand::new(scope, Row::Dependent, Descriptors::Pushed)?;
+        let mut recorded = 0;
+        let piece = |&count: &usize| {
+            recorded += count;
+            Ok((scope.commands(Lane::Main)?, recorded - count..recorded))
         };
-        let all = seconds(|| {
-            commands.record(record)?;
-            commands.run(waiting)
-        });
-        all.map(|all| all / count as f64)
-    })
+        let pieces = pieces.iter().map(piece).collect::<Result<Vec<_>>>()?;
+        Ok(move || {
+            seconds(|| {
+                for (commands, turns) in &pieces {
+                    commands.record(|commands| hand.record(commands, turns.clone()))?;
+                    commands.submit()?;
+                }
+                pieces.iter().try_for_each(|(commands, _)| commands.wait(waiting))
+            })
+        })
+    };
+    let recorded_before = || {
+        let scope = scope()?;
+        let hand = ByHand::new(scope, Row::Dependent, Descriptors::Pushed)?;
+        let commands = scope.commands(Lane::Main)?;
+        commands.record(|commands| hand.record(commands, 0..BURST))?;
+        Ok(move || seconds(|| commands.run(waiting)))
+    };
+    let finish = Race::new(ours)
+        .against("recorded, then submitted", in_pieces(&[BURST]))
+        .against(format!("recorded and submitted in pieces of {PIECES:?}"), in_pieces(&PIECES))
+        .beside("recorded before, submitted and waited for", recorded_before())
+        .run(context.rounds(500))?;
+    let target = Target::hardware(&[Bound::MostOfLimit(1.15)]);
+    Ok(Outcome::new(Unit::Microseconds, finish, Pick::Fastest, target))
 }
 
 fn measure_one(context: &Context) -> Result<Outcome> {
