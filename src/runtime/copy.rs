@@ -35,6 +35,9 @@ const BETWEEN_DEVICES: u64 = 16 << 20;
 /// From here on a copy to memory that the host sees waits for the work on it, rather than pass
 /// through staging.
 const WORTH_A_WAIT: u64 = 64 << 10;
+/// A copy of up to so many bytes in a row is likely to be over before another submission could follow,
+/// across the link as well (H200: 20 µs).
+const NOT_WORTH_SUBMITTING: u64 = 1 << 20;
 
 const BYTE: DataType = DataType::new(DataType::UINT, 8);
 
@@ -596,10 +599,14 @@ fn copy_on_device(
         if regions.is_empty() {
             return Ok(());
         }
-        let label = Label::Copy(direction, regions.iter().map(|region| region.size).sum());
+        let bytes = regions.iter().map(|region| region.size).sum();
+        let label = Label::Copy(direction, bytes);
         let uses = [from.as_use(false), to.as_use(true)];
         stream.record(&uses, Stages::TRANSFER, label, |recording| {
             let [source, target] = recording.bound else { return Err(wrong_uses()) };
+            if regions.len() == 1 && bytes <= NOT_WORTH_SUBMITTING {
+                recording.wait_for_company();
+            }
             for region in &mut regions {
                 region.src_offset += source.offset;
                 region.dst_offset += target.offset;

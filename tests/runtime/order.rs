@@ -260,3 +260,17 @@ fn work_that_is_recorded_and_left_alone_is_submitted() {
     }
     rig.null.complete(1).unwrap();
 }
+
+#[test]
+fn a_large_copy_is_submitted_at_once_and_a_small_one_with_what_comes_next() {
+    let submitted_at_once = |size: i64| {
+        let rig = rig();
+        let stream = thread::stream(&rig.device).unwrap();
+        let [from, to] = [0; 2].map(|_| rig.alloc(size as u64));
+        rig.move_bytes(from, to, size, &stream).unwrap();
+        !rig.null.log().is_empty()
+    };
+    assert!(submitted_at_once((1 << 20) + 1));
+    // The worker may have come first once, where the test was held up.
+    assert!((0..100).any(|_| !submitted_at_once(1 << 20)));
+}

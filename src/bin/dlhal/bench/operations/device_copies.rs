@@ -24,7 +24,7 @@ pub(super) fn operations() -> Vec<Operation> {
         let name = format!("device to device {}{suffix}", size_name(size));
         Operation::new("device copies", name, move |context| measure(context, size, skip))
     };
-    let sizes = [64 << 10, 256 << 10, 1 << 20, 16 << 20, LARGE];
+    let sizes = [4 << 10, 64 << 10, 256 << 10, 1 << 20, 16 << 20, LARGE];
     let aligned = sizes.into_iter().map(|size| operation(size, 0, ""));
     let skipping = SKIPS.into_iter().map(|(skip, suffix)| operation(LARGE, skip, suffix));
     aligned.chain(skipping).collect()
