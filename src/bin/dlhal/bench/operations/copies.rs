@@ -8,7 +8,7 @@ use crate::bench::context::Context;
 use crate::bench::memcpy::memcpy;
 use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds};
-use crate::bench::raw::{Kind, Lane, Scope};
+use crate::bench::raw::{Kind, Lane, Scope, Waiting};
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +79,10 @@ fn race(context: &Context, way: Way, memory: Memory, host: &mut Tensor) -> Resul
     let mut device = context.api.tensor(size)?;
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
-    let mut contest = Race::new(|| seconds(|| way.copy(host, &mut device, &stream))).against(
-        "the link, from pinned memory",
-        scope().and_then(|scope| link(context, scope, way, size)),
-    );
+    let by_link = |waiting| scope().and_then(|scope| link(scope, way, size, waiting));
+    let mut contest = Race::new(|| seconds(|| way.copy(host, &mut device, &stream)))
+        .against("the link, from pinned memory", by_link(context.waiting()))
+        .beside("the same, waited for asleep", by_link(Waiting::Asleep));
     let threads = context.copy_threads();
     if memory == Memory::Ordinary {
         let staged = scope().and_then(|scope| staged(scope, way, size, threads));
@@ -99,10 +99,10 @@ fn race(context: &Context, way: Way, memory: Memory, host: &mut Tensor) -> Resul
 
 /// The device's copy between pinned memory and its own.
 fn link<'s>(
-    context: &Context,
     scope: &'s Scope<'_>,
     way: Way,
     size: usize,
+    waiting: Waiting,
 ) -> Result<impl FnMut() -> Result<f64> + 's> {
     let mut pinned = scope.buffer(size as u64, Kind::Pinned)?;
     pinned.bytes().fill(1);
@@ -116,7 +116,6 @@ fn link<'s>(
         commands.copy(&from, &to, size as u64);
         commands.copy_to_host_barrier();
     })?;
-    let waiting = context.waiting();
     Ok(move || seconds(|| commands.run(waiting)))
 }
 
