@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use dlhal::{Error, Result};
 
-use super::api::{Api, Args, Function, Stream, Tensor};
+use super::api::{Api, Args, Function};
 use super::context::Context;
-use super::kernels::{self, ADD_BYTES, FLOATS, OUTPUTS};
+use super::kernels::{self, ADD_BYTES, OUTPUTS};
 use super::race::{Samples, seconds_each};
+use super::rows::{Launches, Row};
 
 /// The group of all curves.
 pub(super) const GROUP: &str = "curves";
@@ -68,45 +69,13 @@ impl Curve {
     }
 }
 
-/// A stream and launches of the add kernel that write 64 outputs in turn.
-struct Launches<'a> {
-    api: &'a Api,
-    function: &'a Function,
-    stream: Stream,
-    args: Vec<Args>,
-    /// What the arguments name.
-    _tensors: Vec<Tensor>,
-}
-
-impl<'a> Launches<'a> {
-    fn new(api: &'a Api, function: &'a Function) -> Result<Self> {
-        let tensors: Vec<Tensor> =
-            (0..OUTPUTS + 2).map(|_| api.tensor(ADD_BYTES)).collect::<Result<_>>()?;
-        let of = |c| Args::new(&[&tensors[0], &tensors[1], c], &[FLOATS], 1, FLOATS);
-        let args = tensors[2..].iter().map(of).collect();
-        Ok(Self { api, function, stream: api.stream()?, args, _tensors: tensors })
-    }
-
-    /// Seconds for each of `count` launches: of the calls alone, and until they are done.
-    fn run(&self, count: usize) -> Result<(f64, f64)> {
-        let start = Instant::now();
-        for turn in 0..count {
-            let args = &self.args[turn % self.args.len()];
-            self.api.launch(self.function, args, &self.stream)?;
-        }
-        let called = start.elapsed().as_secs_f64();
-        self.stream.sync()?;
-        let done = start.elapsed().as_secs_f64();
-        Ok((called / count as f64, done / count as f64))
-    }
-
-    /// Both times of several runs, in nanoseconds.
-    fn samples(&self, count: usize, runs: usize) -> Result<[Samples; 2]> {
-        self.run(count)?;
-        let runs = (0..runs).map(|_| self.run(count)).collect::<Result<Vec<_>>>()?;
-        let (called, done): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
-        Ok([called, done].map(|seconds| Samples::new(seconds).map(|seconds| seconds * 1e9)))
-    }
+/// Both times of a launch in several runs of `count`, in nanoseconds.
+fn samples(launches: &Launches<'_>, count: usize, runs: usize) -> Result<[Samples; 2]> {
+    launches.run(count)?;
+    let runs = (0..runs).map(|_| launches.run(count)).collect::<Result<Vec<_>>>()?;
+    let (called, done): (Vec<f64>, Vec<f64>) = runs.into_iter().unzip();
+    let each = |seconds| seconds / count as f64 * 1e9;
+    Ok([called, done].map(|seconds| Samples::new(seconds).map(each)))
 }
 
 /// The two lines that launches have.
@@ -140,13 +109,13 @@ impl CallsAndAll {
 fn live_tensors(context: &Context, counts: &[usize]) -> Result<Vec<Line>> {
     let api = &context.api;
     let function = kernels::add_module(api)?.function("add")?;
-    let launches = Launches::new(api, &function)?;
+    let launches = Launches::new(api, &function, Row::Independent)?;
     let mut live = Vec::new();
     let lines = CallsAndAll::measure(counts, |count| {
         while live.len() < count {
             live.push(api.tensor(ADD_BYTES)?);
         }
-        launches.samples(context.count(2000), context.rounds(9))
+        samples(&launches, context.count(2000), context.rounds(9))
     })?;
     Ok(lines.lines())
 }
@@ -154,7 +123,7 @@ fn live_tensors(context: &Context, counts: &[usize]) -> Result<Vec<Line>> {
 fn modules(context: &Context, counts: &[usize]) -> Result<Vec<Line>> {
     let api = &context.api;
     let function = kernels::add_module(api)?.function("add")?;
-    let launches = Launches::new(api, &function)?;
+    let launches = Launches::new(api, &function, Row::Independent)?;
     let salts = std::process::id().wrapping_mul(4001);
     let target = api.tensor(4 * kernels::THREADS as usize)?;
     let args = Args::new(&[&target], &[1, 1], 1, kernels::THREADS);
@@ -168,17 +137,17 @@ fn modules(context: &Context, counts: &[usize]) -> Result<Vec<Line>> {
             api.launch(&function, &args, &launches.stream)?;
             loaded.push((module, function));
         }
-        launches.samples(context.count(2000), context.rounds(9))
+        samples(&launches, context.count(2000), context.rounds(9))
     })?;
     Ok(lines.lines())
 }
 
 fn in_flight(context: &Context, counts: &[usize]) -> Result<Vec<Line>> {
     let function = kernels::add_module(&context.api)?.function("add")?;
-    let launches = Launches::new(&context.api, &function)?;
+    let launches = Launches::new(&context.api, &function, Row::Independent)?;
     let lines = CallsAndAll::measure(counts, |count| {
         let runs = if count <= 100 { 100 } else { 9 };
-        launches.samples(count, context.rounds(runs))
+        samples(&launches, count, context.rounds(runs))
     })?;
     Ok(lines.lines())
 }
@@ -208,18 +177,14 @@ fn launches_of_all(
 ) -> Result<(f64, f64)> {
     let ready = Barrier::new(threads);
     let thread = || -> Result<[Instant; 3]> {
-        let launches = Launches::new(api, function);
+        let launches = Launches::new(api, function, Row::Independent);
         // Warm, and with what the first launches of a thread make.
         let warm = launches.as_ref().map_err(Error::clone).and_then(|own| own.run(OUTPUTS));
         ready.wait();
         warm?;
         let (launches, start) = (launches?, Instant::now());
         let (called, _) = launches.run(each)?;
-        Ok([
-            start,
-            start + std::time::Duration::from_secs_f64(called * each as f64),
-            Instant::now(),
-        ])
+        Ok([start, start + std::time::Duration::from_secs_f64(called), Instant::now()])
     };
     let times: Vec<Result<[Instant; 3]>> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();

@@ -13,6 +13,7 @@ mod options;
 mod outcome;
 mod race;
 mod raw;
+mod rows;
 mod run;
 mod scratch;
 mod svg;

@@ -6,12 +6,13 @@ use std::ops::Range;
 use dlhal::{Error, Result};
 
 use super::Operation;
-use crate::bench::api::{Api, Args, Launch, Tensor};
+use crate::bench::api::Launch;
 use crate::bench::context::Context;
 use crate::bench::kernels::{self, ADD, ADD_ARRAY, ADD_BYTES, FLOATS, OUTPUTS};
 use crate::bench::outcome::{Bound, Outcome, Pick, Target, Unit};
 use crate::bench::race::{Race, seconds};
 use crate::bench::raw::{Buffer, Commands, Kernel, KernelDesc, Kind, Lane, Scope, Set, Waiting};
+use crate::bench::rows::{Launches, Row};
 
 /// Launches of a row.
 const LAUNCHES: usize = 10_000;
@@ -20,13 +21,6 @@ const BURST: usize = 96;
 /// A burst in pieces, of which the device runs one while the next is recorded.
 const PIECES: [usize; 4] = [8, 16, 32, 40];
 const _: () = assert!(PIECES[0] + PIECES[1] + PIECES[2] + PIECES[3] == BURST);
-
-/// Whether each launch of a row reads what the one before has written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Row {
-    Dependent,
-    Independent,
-}
 
 /// How the library is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,76 +50,41 @@ pub(super) fn operations() -> Vec<Operation> {
     rows.into_iter().chain(waits).collect()
 }
 
-/// Two inputs and the outputs that launches write in turn; one output for a dependent row, where it
-/// is an input as well.
-struct Tensors {
-    inputs: [Tensor; 2],
-    outputs: Vec<Tensor>,
-}
-
-impl Tensors {
-    fn new(api: &Api, row: Row) -> Result<Self> {
-        let count = if row == Row::Dependent { 1 } else { OUTPUTS };
-        let tensor = || api.tensor(ADD_BYTES);
-        Ok(Self {
-            inputs: [tensor()?, tensor()?],
-            outputs: (0..count).map(|_| tensor()).collect::<Result<_>>()?,
-        })
-    }
-
-    fn args(&self, row: Row) -> Vec<Args> {
-        let [a, b] = &self.inputs;
-        let of = |c| {
-            let first = if row == Row::Dependent { c } else { a };
-            Args::new(&[first, b, c], &[FLOATS], 1, FLOATS)
-        };
-        self.outputs.iter().map(of).collect()
-    }
-}
-
 fn measure_row(context: &Context, row: Row, call: Call) -> Result<Outcome> {
     let api = &context.api;
     let count = context.count(LAUNCHES);
-    let stream = api.stream()?;
     let function = kernels::add_module(api)?.function("add")?;
-    let tensors = Tensors::new(api, row)?;
-    let args = tensors.args(row);
+    let launches = Launches::new(api, &function, row)?;
     let mut prepared: Vec<Launch> =
-        args.iter().map(|args| api.prepare(&function, args)).collect::<Result<_>>()?;
-    let turns = args.len();
+        launches.args.iter().map(|args| api.prepare(&function, args)).collect::<Result<_>>()?;
+    let turns = prepared.len();
+    let mut run_prepared = || {
+        seconds(|| {
+            (0..count).try_for_each(|turn| prepared[turn % turns].run(&launches.stream))?;
+            launches.stream.sync()
+        })
+    };
     let ours = || {
-        let all = seconds(|| {
-            for turn in 0..count {
-                match call {
-                    Call::Packed => api.launch(&function, &args[turn % turns], &stream)?,
-                    Call::Prepared => prepared[turn % turns].run(&stream)?,
-                }
-            }
-            stream.sync()
-        });
-        all.map(|all| all / count as f64)
+        let all = match call {
+            Call::Packed => launches.run(count)?.1,
+            Call::Prepared => run_prepared()?,
+        };
+        Ok(all / count as f64)
     };
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
     let by_hand = |descriptors| {
-        let scope = scope()?;
-        let hand = ByHand::new(scope, row, descriptors)?;
-        let (commands, waiting) = (scope.commands(Lane::Main)?, context.waiting());
-        Ok(move || {
-            let all = seconds(|| {
-                commands.record(|commands| hand.record(commands, 0..count))?;
-                commands.run(waiting)
-            });
-            all.map(|all| all / count as f64)
-        })
+        let hand = ByHand::new(scope()?, row, descriptors)?;
+        let mut run = in_pieces(scope()?, hand, &[count], context.waiting())?;
+        Ok(move || run().map(|all| all / count as f64))
     };
     let finish = Race::new(ours)
         .against(
-            format!("{}, the same descriptors throughout", row.barriers()),
+            format!("{}, the same descriptors throughout", barriers(row)),
             by_hand(Descriptors::Fixed),
         )
         .against(
-            format!("{}, 3 descriptors pushed each time", row.barriers()),
+            format!("{}, 3 descriptors pushed each time", barriers(row)),
             by_hand(Descriptors::Pushed),
         )
         .run(context.rounds(10))?;
@@ -135,20 +94,10 @@ fn measure_row(context: &Context, row: Row, call: Call) -> Result<Outcome> {
         .noting(format!("{count} launches")))
 }
 
-impl Row {
-    fn barriers(self) -> &'static str {
-        match self {
-            Self::Dependent => "a barrier after each dispatch",
-            Self::Independent => "a barrier after each 64 dispatches",
-        }
-    }
-
-    /// Dispatches after which the next has to wait: those that write what was written before.
-    fn between_barriers(self) -> usize {
-        match self {
-            Self::Dependent => 1,
-            Self::Independent => OUTPUTS,
-        }
+fn barriers(row: Row) -> &'static str {
+    match row {
+        Row::Dependent => "a barrier after each dispatch",
+        Row::Independent => "a barrier after each 64 dispatches",
     }
 }
 
@@ -175,8 +124,7 @@ impl<'s> ByHand<'s> {
         let pushed = descriptors == Descriptors::Pushed;
         let buffer = || scope.buffer(ADD_BYTES as u64, Kind::Device);
         let (a, b) = (buffer()?, buffer()?);
-        let outputs: Vec<_> =
-            (0..row.between_barriers()).map(|_| buffer()).collect::<Result<_>>()?;
+        let outputs: Vec<_> = (0..row.outputs()).map(|_| buffer()).collect::<Result<_>>()?;
         let array = [1, 1, OUTPUTS as u32];
         let kernel = scope.kernel(&match (row, descriptors) {
             (Row::Independent, Descriptors::Fixed) => {
@@ -223,54 +171,49 @@ impl<'s> ByHand<'s> {
     }
 }
 
+/// Recording and submitting pieces of so many dispatches, and awaiting them all; seconds for that.
+fn in_pieces<'s>(
+    scope: &'s Scope<'_>,
+    hand: ByHand<'s>,
+    pieces: &[usize],
+    waiting: Waiting,
+) -> Result<impl FnMut() -> Result<f64> + use<'s>> {
+    let mut recorded = 0;
+    let piece = |&count: &usize| {
+        recorded += count;
+        Ok((scope.commands(Lane::Main)?, recorded - count..recorded))
+    };
+    let pieces = pieces.iter().map(piece).collect::<Result<Vec<_>>>()?;
+    Ok(move || {
+        seconds(|| {
+            for (commands, turns) in &pieces {
+                commands.record(|commands| hand.record(commands, turns.clone()))?;
+                commands.submit()?;
+            }
+            pieces.iter().try_for_each(|(commands, _)| commands.wait(waiting))
+        })
+    })
+}
+
 /// What a small model is to a device: launches that each read what the one before has written, and
 /// somebody who waits for the last.
 fn measure_burst(context: &Context) -> Result<Outcome> {
     let api = &context.api;
-    let stream = api.stream()?;
     let function = kernels::add_module(api)?.function("add")?;
-    let tensors = Tensors::new(api, Row::Dependent)?;
-    let args = tensors.args(Row::Dependent);
-    let ours = || {
-        seconds(|| {
-            for _ in 0..BURST {
-                api.launch(&function, &args[0], &stream)?;
-            }
-            stream.sync()
-        })
-    };
+    let launches = Launches::new(api, &function, Row::Dependent)?;
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
     let waiting = context.waiting();
-    let in_pieces = |pieces: &[usize]| {
-        let scope = scope()?;
-        let hand = ByHand::new(scope, Row::Dependent, Descriptors::Pushed)?;
-        let mut recorded = 0;
-        let piece = |&count: &usize| {
-            recorded += count;
-            Ok((scope.commands(Lane::Main)?, recorded - count..recorded))
-        };
-        let pieces = pieces.iter().map(piece).collect::<Result<Vec<_>>>()?;
-        Ok(move || {
-            seconds(|| {
-                for (commands, turns) in &pieces {
-                    commands.record(|commands| hand.record(commands, turns.clone()))?;
-                    commands.submit()?;
-                }
-                pieces.iter().try_for_each(|(commands, _)| commands.wait(waiting))
-            })
-        })
-    };
+    let by_hand = || ByHand::new(scope()?, Row::Dependent, Descriptors::Pushed);
+    let recorded = |pieces: &[usize]| in_pieces(scope()?, by_hand()?, pieces, waiting);
     let recorded_before = || {
-        let scope = scope()?;
-        let hand = ByHand::new(scope, Row::Dependent, Descriptors::Pushed)?;
-        let commands = scope.commands(Lane::Main)?;
+        let (hand, commands) = (by_hand()?, scope()?.commands(Lane::Main)?);
         commands.record(|commands| hand.record(commands, 0..BURST))?;
         Ok(move || seconds(|| commands.run(waiting)))
     };
-    let finish = Race::new(ours)
-        .against("recorded, then submitted", in_pieces(&[BURST]))
-        .against(format!("recorded and submitted in pieces of {PIECES:?}"), in_pieces(&PIECES))
+    let finish = Race::new(|| launches.run(BURST).map(|(_, done)| done))
+        .against("recorded, then submitted", recorded(&[BURST]))
+        .against(format!("recorded and submitted in pieces of {PIECES:?}"), recorded(&PIECES))
         .beside("recorded before, submitted and waited for", recorded_before())
         .run(context.rounds(500))?;
     let target = Target::hardware(&[Bound::MostOfLimit(1.15)]);
@@ -279,21 +222,13 @@ fn measure_burst(context: &Context) -> Result<Outcome> {
 
 fn measure_one(context: &Context) -> Result<Outcome> {
     let api = &context.api;
-    let stream = api.stream()?;
     let function = kernels::add_module(api)?.function("add")?;
-    let tensors = Tensors::new(api, Row::Dependent)?;
-    let args = tensors.args(Row::Dependent);
-    let ours = || {
-        seconds(|| {
-            api.launch(&function, &args[0], &stream)?;
-            stream.sync()
-        })
-    };
+    let launches = Launches::new(api, &function, Row::Dependent)?;
     let scope = context.raw().map(Scope::new);
     let scope = || scope.as_ref().map_err(Error::clone);
     let one = |waiting| scope().and_then(|scope| one_by_hand(scope, 1, waiting));
     let empty = |waiting| scope().and_then(|scope| one_by_hand(scope, 0, waiting));
-    let finish = Race::new(ours)
+    let finish = Race::new(|| launches.run(1).map(|(_, done)| done))
         .against("one dispatch, polled", one(Waiting::Polling))
         .against("one dispatch, waited for", one(Waiting::Asleep))
         .beside("an empty submission, polled", empty(Waiting::Polling))
